@@ -1,0 +1,2 @@
+//! sweep
+fn main() {}

@@ -1,0 +1,3 @@
+//! Probes: what the kernel and the proxy itself say, read from outside the proxy's cgroup.
+
+pub mod report;

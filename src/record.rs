@@ -1,0 +1,3 @@
+//! The results folder: manifest, append-only trials, and their schema.
+
+pub mod trial;

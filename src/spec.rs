@@ -1,0 +1,3 @@
+//! `matrix.toml` → a validated [`Matrix`](settings), with every fault positioned.
+
+pub mod settings;

@@ -1,0 +1,2 @@
+//! The fixed-delay upstream.
+fn main() {}

@@ -73,7 +73,7 @@ fn dispatch(command: Command) -> Result<u8, Failure> {
                 .map_err(|e| Failure::new(1, e))?;
             Ok(0)
         }
-        Command::Upstream(args) => Ok(sweep_upstream::run(args)),
+        Command::Upstream(args) => Ok(sweep_upstream::program::main(&args)),
     }
 }
 

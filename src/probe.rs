@@ -41,3 +41,19 @@ impl Default for FsRoot {
         }
     }
 }
+
+/// Limits in force for a running container, of itself and of every ancestor; `None` if its cgroup cannot be found.
+#[must_use]
+pub fn limits_of_container(root: &FsRoot, container_id: &str) -> Option<report::LimitsInForce> {
+    let hierarchies = cgroup::Hierarchies::detect(root);
+    let finder = cgroup::Finder::new(root, &hierarchies, container_id);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
+    let location = finder.wait(deadline, &|| false)?;
+    Some(cgroup::limits_in_force(&hierarchies, &location))
+}
+
+/// cgroup version, by what is mounted; `None` if no hierarchy is.
+#[must_use]
+pub fn cgroup_version(root: &FsRoot) -> Option<report::CgroupVersion> {
+    root.cgroup.is_dir().then(|| cgroup::Hierarchies::detect(root).version)
+}

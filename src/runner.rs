@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 pub use error::RunError;
 pub use lock::EngineLock;
 pub use preflight::{Preflight, inspect_host};
+pub(crate) use preflight::{faults, notices};
 
 use crate::certs::RunCertificates;
 use crate::plan::{self, Plan};

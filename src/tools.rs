@@ -4,7 +4,7 @@ use crate::image::{self, Bundle, ImageError};
 use crate::runtime::{Engine, EngineError, ImageFacts, ImportRequest};
 
 /// Repository name of the image.
-const REPOSITORY: &str = "sweep-tools";
+pub const REPOSITORY: &str = "sweep-tools";
 
 /// The running executable with the libraries that it needs.
 ///

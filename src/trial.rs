@@ -162,9 +162,9 @@ async fn measure(
     let server = certs.server(settings.tls.certificate).ok_or_else(|| {
         TrialFailure::harness(format!("no certificate was made for {:?}", settings.tls.certificate))
     })?;
-    let launch = (!direct).then(|| proxy::launch(settings, certs)).transpose().map_err(|e| {
-        TrialFailure { kind: FailureKind::StartFailed, reason: e.to_string() }
-    })?;
+    let upstream = std::net::SocketAddr::from(([127, 0, 0, 1], UPSTREAM_PORT));
+    let launch = (!direct)
+        .then(|| proxy::launch(settings, proxy::TlsFiles { server, ca_pem: &certs.ca_pem }, upstream));
 
     on_phase(Phase::Readiness);
     pod.create(context, settings, launch.as_ref()).await.map_err(|e| TrialFailure::engine(&e))?;

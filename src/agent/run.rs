@@ -3,12 +3,13 @@
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::job::{AgentEvent, AgentOutcome, AgentResult, Job, Phase, UpstreamReport};
 use super::upstream_stats;
 use crate::load::{self, Generator};
+use crate::probe::report::ProbeReport;
 use crate::probe::{FsRoot, Watcher};
 
 /// How long the proxy's cgroup may take to appear: the engine has its own deadline for the start.
@@ -56,40 +57,61 @@ fn read_job(path: &Path) -> Result<Job, String> {
 }
 
 fn measure(job: &Job, events: &Events<'_>) -> Result<AgentResult, String> {
-    let mut generator = Generator::new(job).map_err(|e| e.to_string())?;
-    let watcher = Watcher::new(
-        job.proxy.as_ref(),
-        job.listen_port,
-        job.sample_interval.duration(),
-        &FsRoot::default(),
-    );
+    let generator = Generator::new(job).map_err(|e| e.to_string())?;
+    let interval = job.sample_interval.duration();
+    let watcher = Watcher::new(job.proxy.as_ref(), job.listen_port, interval, &FsRoot::default());
     events.tell(&AgentEvent::Watching { version: crate::VERSION.to_owned() });
     events.tell(&AgentEvent::Phase { phase: Phase::Readiness });
-
-    let gone = Arc::new(AtomicBool::new(false));
-    let found = watcher.find_cgroup(Instant::now() + CGROUP_DEADLINE, &|| false);
-    if !found {
+    if !watcher.find_cgroup(Instant::now() + CGROUP_DEADLINE, &|| false) {
         return Err("the proxy's cgroup did not appear below /sys/fs/cgroup; is its container running?".to_owned());
     }
-    let seen = Instant::now();
-    let life = LifeCheck::start(&watcher, &gone);
-    let ready = load::probe_ready(job, seen + job.ready_deadline.duration(), &|| gone.load(Ordering::Relaxed));
-    let ready_after_us = ready.then(|| micros(seen.elapsed()));
-    if let Some(after_us) = ready_after_us {
-        watcher.mark_ready();
-        events.tell(&AgentEvent::Ready { after_us });
+    let ended = AtomicBool::new(false);
+    let gone = AtomicBool::new(false);
+    let mut result = std::thread::scope(|scope| {
+        scope.spawn(|| watch_life(&watcher, &gone, &ended));
+        let result = load_phases(job, generator, &watcher, events, &gone);
+        ended.store(true, Ordering::Relaxed);
+        result
+    });
+    result.probe = watcher.finish();
+    Ok(result)
+}
+
+/// Notices when the proxy's processes are gone, until the load has ended.
+fn watch_life(watcher: &Watcher, gone: &AtomicBool, ended: &AtomicBool) {
+    while !ended.load(Ordering::Relaxed) {
+        if !watcher.proxy_alive() {
+            gone.store(true, Ordering::Relaxed);
+            return;
+        }
+        std::thread::sleep(LIFE_CHECK);
     }
+}
+
+fn load_phases(
+    job: &Job,
+    generator: Generator,
+    watcher: &Watcher,
+    events: &Events<'_>,
+    gone: &AtomicBool,
+) -> AgentResult {
+    let seen = Instant::now();
+    let deadline = seen + job.ready_deadline.duration();
+    let ready = load::probe_ready(job, deadline, || gone.load(Ordering::Relaxed));
+    let ready_after_us = ready.then(|| micros(seen.elapsed()));
     let mut result = AgentResult {
         outcome: AgentOutcome::Measured,
         ready_after_us,
         load: None,
-        probe: crate::probe::report::ProbeReport::default(),
+        probe: ProbeReport::default(),
         upstream: None,
         agent_cpu_usec: None,
     };
-    if ready {
-        let window = Window { job, watcher: &watcher, events, state: Mutex::new(WindowState::default()) };
-        result.load = Some(generator.run(&|phase| window.enter(phase), &gone));
+    if let Some(after_us) = ready_after_us {
+        watcher.mark_ready();
+        events.tell(&AgentEvent::Ready { after_us });
+        let window = Window { job, watcher, events, state: Mutex::new(WindowState::default()) };
+        result.load = Some(generator.run(&|phase| window.enter(phase), gone));
         (result.upstream, result.agent_cpu_usec) = window.finish();
     }
     result.outcome = match (ready, gone.load(Ordering::Relaxed)) {
@@ -97,9 +119,7 @@ fn measure(job: &Job, events: &Events<'_>) -> Result<AgentResult, String> {
         (false, false) => AgentOutcome::NotReady,
         (true, false) => AgentOutcome::Measured,
     };
-    life.stop();
-    result.probe = watcher.finish();
-    Ok(result)
+    result
 }
 
 /// What happens at the edges of the measured window.
@@ -144,35 +164,6 @@ impl Window<'_> {
     fn finish(self) -> (Option<UpstreamReport>, Option<u64>) {
         let state = self.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         (state.upstream, state.cpu_usec)
-    }
-}
-
-/// A thread that notices when the proxy's processes are gone.
-struct LifeCheck {
-    stop: Arc<AtomicBool>,
-    thread: std::thread::JoinHandle<()>,
-}
-
-impl LifeCheck {
-    fn start(watcher: &Watcher, gone: &Arc<AtomicBool>) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (stopped, gone, life) = (Arc::clone(&stop), Arc::clone(gone), watcher.life());
-        let thread = std::thread::spawn(move || {
-            while !stopped.load(Ordering::Relaxed) {
-                if !life.proxy_alive() {
-                    gone.store(true, Ordering::Relaxed);
-                    return;
-                }
-                std::thread::sleep(LIFE_CHECK);
-            }
-        });
-        Self { stop, thread }
-    }
-
-    fn stop(self) {
-        self.stop.store(true, Ordering::Relaxed);
-        // It can only have panicked; its finding is in the shared flag either way.
-        let _ = self.thread.join();
     }
 }
 

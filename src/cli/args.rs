@@ -60,7 +60,7 @@ pub(super) enum Command {
     },
     /// The fixed-delay upstream (also a program of its own, `sweep-upstream`)
     #[command(hide = true)]
-    Upstream(sweep_upstream::Args),
+    Upstream(sweep_upstream::cli::Args),
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -120,6 +120,29 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Removes the images that `sweep` made of itself and that no container uses, and tells which.
+    ///
+    /// # Errors
+    /// The engine's refusal or silence.
+    pub async fn remove_images_of(&self, repository: &str) -> Result<Vec<String>, EngineError> {
+        let filters = std::collections::HashMap::from([("reference".to_owned(), vec![repository.to_owned()])]);
+        let options = query::ListImagesOptionsBuilder::new().filters(&filters).build();
+        let list = self.call("list", "images", SHORT, self.docker.list_images(Some(options))).await?;
+        let mut removed = Vec::new();
+        for tag in list.into_iter().flat_map(|image| image.repo_tags) {
+            let future = self.docker.remove_image(&tag, None::<query::RemoveImageOptions>, None);
+            match self.call("remove the image", &tag, SHORT, future).await {
+                Ok(_) => removed.push(tag),
+                // In use by a live run.
+                Err(e) if e.status() == Some(409) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(removed)
+    }
+}
+
 fn no_image(name: &str, cause: &str) -> EngineError {
     EngineError::NoImage {
         image: name.to_owned(),

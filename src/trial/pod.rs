@@ -76,7 +76,12 @@ impl Pod {
         agent?;
         proxy?;
         if let (Some(id), Some(launch)) = (&self.proxy, launch) {
-            engine.upload(id, launch_archive(launch)).await?;
+            let tar = launch.archive().map_err(|e| EngineError::Broken {
+                operation: "pack the files of",
+                subject: settings.proxy.image.clone(),
+                cause: e.to_string(),
+            })?;
+            engine.upload(id, Archive::from_tar(tar)).await?;
         }
         Ok(())
     }
@@ -172,14 +177,6 @@ fn proxy_spec(name: String, settings: &Settings, launch: &ProxyLaunch, network_o
     spec
 }
 
-fn launch_archive(launch: &ProxyLaunch) -> Archive {
-    let mut archive = Archive::default();
-    for file in &launch.files {
-        archive.file(&file.path, &file.contents, file.mode, file.uid);
-    }
-    archive
-}
-
 /// Containers that make the page cache of a proxy image's files warm or cold: one per image and state, started again
 /// before each trial, since the state must be made anew each time but the upload need not.
 #[derive(Debug, Default)]
@@ -223,7 +220,7 @@ impl PageCacheHelpers {
         (image, state): &(String, PageCache),
         number: usize,
     ) -> Result<String, EngineError> {
-        const FOLDER: &str = "/.sweep";
+        const FOLDER: &str = ".sweep";
         let bundle = crate::tools::bundle().map_err(|e| EngineError::CannotBuildImage {
             image: "the page-cache helper".to_owned(),
             cause: e.to_string(),

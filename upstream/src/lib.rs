@@ -22,6 +22,7 @@ mod control;
 mod delay;
 mod histogram;
 mod path;
+pub mod program;
 mod server;
 mod stats;
 mod stream;

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+pub(crate) use factors::matters_to;
 pub use factors::{FactorLevels, Level};
 pub use fault::{SpecError, SpecErrors};
 pub use raw::Override;

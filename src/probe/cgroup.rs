@@ -146,6 +146,7 @@ impl Group {
                 source.apply(text, &mut reading);
             }
         }
+        reading.settle();
         reading
     }
 

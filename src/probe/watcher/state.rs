@@ -160,7 +160,9 @@ impl State {
     /// One sample of the window.
     pub(super) fn sample(&mut self, began: Instant, slow: bool) {
         let at = began.elapsed();
-        let Reading { counters, memory } = self.look(slow);
+        let Reading {
+            counters, memory, ..
+        } = self.look(slow);
         if self.group.is_some() && memory.current_bytes.is_none() {
             self.gap("memory");
         }

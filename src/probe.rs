@@ -9,10 +9,13 @@
 
 pub mod delta;
 pub mod report;
+pub mod sysctls;
 pub mod text;
 
 mod cgroup;
+mod descriptors;
 mod file;
+mod host;
 mod net;
 mod sockets;
 mod watcher;

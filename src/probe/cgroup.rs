@@ -71,8 +71,8 @@ impl Hierarchies {
 }
 
 fn is_cgroup2(path: &Path) -> bool {
-    const CGROUP2_SUPER_MAGIC: i64 = 0x6367_7270;
-    let by_type = rustix::fs::statfs(path).is_ok_and(|fs| fs.f_type as i64 == CGROUP2_SUPER_MAGIC);
+    const CGROUP2_SUPER_MAGIC: rustix::fs::FsWord = 0x6367_7270;
+    let by_type = rustix::fs::statfs(path).is_ok_and(|fs| fs.f_type == CGROUP2_SUPER_MAGIC);
     // A fixture is an ordinary directory; no v1 hierarchy has this file.
     by_type || path.join("cgroup.controllers").is_file()
 }
@@ -91,6 +91,36 @@ fn v1_mount(base: &Path, controller: &str) -> Option<PathBuf> {
             name.to_string_lossy().split(',').any(|c| c == controller)
         })
         .map(|entry| entry.path())
+}
+
+/// The CPU time of one cgroup.
+#[derive(Debug)]
+pub(crate) struct CpuUsage {
+    source: Source,
+    file: KeptFile,
+    buffer: Vec<u8>,
+}
+
+impl CpuUsage {
+    pub(crate) fn open(hierarchies: &Hierarchies, path: &str) -> Self {
+        let (mount, name, source) = match hierarchies.version {
+            CgroupVersion::V1 => (Mount::Cpuacct, "cpuacct.usage", Source::CpuacctUsage),
+            CgroupVersion::V2 => (Mount::Cpu, "cpu.stat", Source::CpuStatV2),
+        };
+        let base = hierarchies.get(mount).unwrap_or(Path::new("/nonexistent"));
+        Self {
+            source,
+            file: KeptFile::new(base.join(path.trim_start_matches('/')).join(name)),
+            buffer: Vec::new(),
+        }
+    }
+
+    pub(crate) fn usec(&mut self) -> Option<u64> {
+        let mut reading = Reading::default();
+        self.source
+            .apply(self.file.read(&mut self.buffer)?, &mut reading);
+        reading.counters.cpu_usage_usec
+    }
 }
 
 /// The files of one cgroup, kept open.
@@ -146,6 +176,7 @@ impl Group {
                 source.apply(text, &mut reading);
             }
         }
+        reading.settle();
         reading
     }
 

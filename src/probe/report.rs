@@ -108,7 +108,7 @@ pub struct Counters {
     /// Refaults of file pages.
     pub workingset_refault_file: Option<u64>,
     /// Times a charge hit the limit (v2 `memory.events` max; v1 `memory.failcnt` + `memory.memsw.failcnt`, because v1 tries
-    /// the memory+swap counter first and then counts only there).
+    /// the memory+swap counter first; without swap v1 may count nothing, and then it is `None`).
     pub memory_max_events: Option<u64>,
     /// OOM events (v2 only).
     pub oom: Option<u64>,

@@ -123,6 +123,33 @@ pub fn cgroup_path<'t>(text: &'t str, controller: Option<&str>) -> Option<&'t st
     })
 }
 
+/// Sum of the sizes in `/proc/swaps`, KiB: 0 when none is on, `None` when the text is not that table.
+#[must_use]
+pub fn swap_total_kib(text: &str) -> Option<u64> {
+    let mut lines = text.lines();
+    let size = lines
+        .next()?
+        .split_whitespace()
+        .position(|name| name == "Size")?;
+    // A file name may hold blanks (as "\040"), never raw ones, so columns can be counted.
+    lines
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| line.split_whitespace().nth(size)?.parse::<u64>().ok())
+        .try_fold(0_u64, |sum, kib| sum.checked_add(kib?))
+}
+
+/// Soft `RLIMIT_NOFILE` in a `/proc/PID/limits` text; "unlimited" is `u64::MAX`.
+#[must_use]
+pub fn soft_limit_nofile(text: &str) -> Option<u64> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?;
+    match line.split_whitespace().next()? {
+        "unlimited" => Some(u64::MAX),
+        number => number.parse().ok(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,11 +231,34 @@ mod tests {
         assert_eq!(cgroup_path("1:cpu:/\n", None), None);
     }
 
+    #[test]
+    fn swap_devices_add_up() {
+        let header = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
+        assert_eq!(swap_total_kib(header), Some(0));
+        let two =
+            format!("{header}/swapfile   file\t524284\t0\t-2\n/dev/zram0 partition 1000 5 100\n");
+        assert_eq!(swap_total_kib(&two), Some(525_284));
+        assert_eq!(swap_total_kib(""), None);
+        assert_eq!(swap_total_kib(&format!("{header}/swapfile file\n")), None);
+    }
+
+    #[test]
+    fn descriptors_that_a_process_may_have() {
+        let text = "Limit                     Soft Limit           Hard Limit           Units     \nMax open files            16384                20000                files     \n";
+        assert_eq!(soft_limit_nofile(text), Some(16_384));
+        assert_eq!(
+            soft_limit_nofile("Max open files unlimited unlimited files"),
+            Some(u64::MAX)
+        );
+        assert_eq!(soft_limit_nofile("Max processes 1 2 p\n"), None);
+    }
+
     proptest::proptest! {
         #[test]
         fn no_text_panics(text in "(?s).{0,300}") {
             let _ = flat_keyed(&text).count();
             let _ = (single(&text), limit_v1(&text), limit_v2(&text), quota_v1(&text), cpu_max(&text));
+            let _ = (swap_total_kib(&text), soft_limit_nofile(&text));
             let _ = (pressure(&text), net_counter(&text, "TcpExt", "ListenDrops"), cgroup_path(&text, Some("cpu")));
         }
 

@@ -1,5 +1,6 @@
 //! The watcher: one object from before the proxy's start to after the window's end, and a sampler thread under it.
 
+mod pod;
 mod sampler;
 mod schedule;
 mod state;
@@ -23,6 +24,7 @@ pub struct Watcher {
     shared: Arc<Shared>,
     hierarchies: Hierarchies,
     finder: Option<Finder>,
+    root: FsRoot,
     sampler: Option<JoinHandle<()>>,
 }
 
@@ -48,6 +50,7 @@ impl Watcher {
             shared,
             hierarchies,
             finder,
+            root: root.clone(),
             sampler,
         }
     }
@@ -69,6 +72,12 @@ impl Watcher {
         drop(state);
         self.shared.wake();
         true
+    }
+
+    /// Tells which other containers the pod has (the upstream; the agent's own is known), all of them started by now. Needed for
+    /// [`HostNoise::other_cpu_usec`](super::report::HostNoise::other_cpu_usec), which is unknown without it.
+    pub fn set_pod_containers(&self, ids: &[String]) {
+        self.shared.lock().set_pod_containers(&self.root, ids);
     }
 
     /// Whether the proxy's container still has processes, by the sampler's last look (some milliseconds ago). True before the

@@ -1,14 +1,26 @@
 //! Which file holds what, on each version, as tables; and what a file's text means.
 
 use super::Mount;
-use crate::probe::report::{Counters, MemoryGauges};
-use crate::probe::text::{flat_keyed, pressure, single};
+use crate::probe::report::{Counters, Limit, MemoryGauges};
+use crate::probe::text::{flat_keyed, keyed, limit_v1, pressure, single};
 
 /// Counters and gauges of one reading.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Reading {
     pub(crate) counters: Counters,
     pub(crate) memory: MemoryGauges,
+    /// v1: the limit of memory + swap is the limit of memory.
+    no_swap_v1: bool,
+}
+
+impl Reading {
+    /// Takes back a count that says nothing. With no swap allowed, v1 meets the memory+swap limit before the memory limit, and
+    /// kernels were seen (6.18) that count this in neither `failcnt`, up to and over an OOM kill.
+    pub(crate) fn settle(&mut self) {
+        if self.no_swap_v1 && self.counters.memory_max_events == Some(0) {
+            self.counters.memory_max_events = None;
+        }
+    }
 }
 
 /// A file's content.
@@ -117,12 +129,19 @@ pub(crate) const SOURCES_V2: &[Entry] = &[
 impl Source {
     /// Puts what `text` says into `reading`; what it does not say stays as it was.
     pub(crate) fn apply(self, text: &str, reading: &mut Reading) {
-        let Reading { counters, memory } = reading;
+        let Reading {
+            counters,
+            memory,
+            no_swap_v1: no_swap,
+        } = reading;
         match self {
             Self::CpuStatV1 => cpu_stat_v1(text, counters),
             Self::CpuStatV2 => cpu_stat_v2(text, counters),
             Self::CpuacctUsage => counters.cpu_usage_usec = single(text).map(nanos_to_micros),
-            Self::MemoryStatV1 => memory_stat_v1(text, counters, memory),
+            Self::MemoryStatV1 => {
+                memory_stat_v1(text, counters, memory);
+                *no_swap = no_swap_v1(text);
+            }
             Self::MemoryStatV2 => memory_stat_v2(text, counters, memory),
             Self::MemoryCurrent => memory.current_bytes = single(text),
             Self::MemoryPeak => memory.peak_bytes = single(text),
@@ -131,7 +150,7 @@ impl Source {
             Self::KmemUsage => memory.kernel_bytes = single(text),
             Self::EventsV2 => events_v2(text, counters),
             Self::OomControl => {
-                counters.oom_kill = crate::probe::text::keyed(text, "oom_kill");
+                counters.oom_kill = keyed(text, "oom_kill");
             }
             Self::Failcnt => {
                 if let Some(n) = single(text) {
@@ -194,6 +213,14 @@ fn memory_stat_v1(text: &str, counters: &mut Counters, memory: &mut MemoryGauges
             }
             _ => {}
         }
+    }
+}
+
+fn no_swap_v1(text: &str) -> bool {
+    let limit = |key| limit_v1(&keyed(text, key)?.to_string());
+    match limit("hierarchical_memory_limit") {
+        Some(Limit::Of(memory)) => limit("hierarchical_memsw_limit") == Some(Limit::Of(memory)),
+        _ => false,
     }
 }
 
@@ -269,7 +296,9 @@ mod tests {
     fn memory_of_v1_counts_the_whole_subtree() {
         let text = "cache 1\nrss 2\nhierarchical_memory_limit 33554432\ntotal_cache 1605632\ntotal_rss 61440\ntotal_swap 4096\n\
             total_workingset_refault_anon 3\ntotal_workingset_refault_file 4\ntotal_pgfault 1175\ntotal_pgmajfault 24\n";
-        let Reading { counters, memory } = read(Source::MemoryStatV1, text);
+        let Reading {
+            counters, memory, ..
+        } = read(Source::MemoryStatV1, text);
         assert_eq!(memory.file_bytes, Some(1_605_632));
         assert_eq!(memory.anon_bytes, Some(61_440));
         assert_eq!(memory.swap_bytes, Some(4096));
@@ -288,6 +317,21 @@ mod tests {
         assert_eq!(reading.counters.memory_max_events, Some(43));
         Source::Failcnt.apply("nonsense", &mut reading);
         assert_eq!(reading.counters.memory_max_events, Some(43));
+    }
+
+    #[test]
+    fn no_hits_of_a_limit_without_swap_are_unknown_on_v1() {
+        let stat = |memory: &str, both: &str| {
+            let text =
+                format!("hierarchical_memory_limit {memory}\nhierarchical_memsw_limit {both}\n");
+            let mut reading = read(Source::MemoryStatV1, &text);
+            Source::Failcnt.apply("0", &mut reading);
+            reading.settle();
+            reading.counters.memory_max_events
+        };
+        assert_eq!(stat("33554432", "33554432"), None);
+        assert_eq!(stat("33554432", "50331648"), Some(0));
+        assert_eq!(stat("9223372036854771712", "9223372036854771712"), Some(0));
     }
 
     #[test]

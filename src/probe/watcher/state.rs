@@ -2,12 +2,16 @@
 
 use std::time::{Duration, Instant};
 
+use super::pod::Pod;
 use super::schedule::Schedule;
-use crate::probe::FsRoot;
 use crate::probe::cgroup::{Group, Hierarchies, Location, Reading, limits_in_force};
+use crate::probe::delta::delta;
+use crate::probe::descriptors::{Descriptors, OpenFds};
+use crate::probe::host::HostProbe;
 use crate::probe::net::NetFiles;
 use crate::probe::report::{Counters, LimitsInForce, MemoryGauges, ProbeReport, Queues, Sample};
 use crate::probe::sockets::SockDiag;
+use crate::probe::{FsRoot, sysctls};
 
 /// Largest share of one core that walks over the connection table may take.
 const CONNECTIONS_SHARE: f64 = 0.004;
@@ -41,6 +45,9 @@ pub(super) struct State {
     early_limits: Option<LimitsInForce>,
     origin: Instant,
     net: NetFiles,
+    host: HostProbe,
+    pod: Option<Pod>,
+    descriptors: Descriptors,
     sockets: Option<SockDiag>,
     buffer: Vec<u8>,
     next_connections: Option<Instant>,
@@ -61,10 +68,14 @@ impl State {
             window_began: None,
             origin: Instant::now(),
             net: NetFiles::new(root),
+            host: HostProbe::new(root),
+            pod: None,
+            descriptors: Descriptors::new(root),
             sockets: None,
             buffer: Vec::new(),
             next_connections: None,
         };
+        state.report.sysctls = sysctls::read(root);
         match SockDiag::open(listen_port) {
             Ok(sockets) => state.sockets = Some(sockets),
             Err(_) => state.gap("sock_diag_open"),
@@ -144,7 +155,12 @@ impl State {
         let reading = self.look(true);
         self.report.counters_start = Some(reading.counters);
         self.report.limits_start = self.limits();
+        self.report.nofile_limit = self.nofile_limit();
         self.report.samples.clear();
+        self.host.begin();
+        if let Some(pod) = &mut self.pod {
+            pod.begin();
+        }
         self.next_connections = None;
         self.window_began = Some(now);
         self.phase = Phase::Window;
@@ -154,19 +170,59 @@ impl State {
         let reading = self.look(true);
         self.report.counters_end = Some(reading.counters);
         self.report.limits_end = self.limits();
+        let pod_cpu_usec = self.pod_cpu_usec();
+        self.report.host = self.host.end(pod_cpu_usec);
         self.phase = Phase::After;
+    }
+
+    /// CPU time of all containers of the pod over the window.
+    fn pod_cpu_usec(&mut self) -> Option<u64> {
+        let others = self.pod.as_mut()?.used_usec()?;
+        if self.group.is_none() {
+            return Some(others);
+        }
+        let report = &self.report;
+        let (start, end) = (
+            report.counters_start.as_ref()?,
+            report.counters_end.as_ref()?,
+        );
+        Some(others + delta(start, end).cpu_usage_usec?)
+    }
+
+    pub(super) fn set_pod_containers(&mut self, root: &FsRoot, ids: &[String]) {
+        self.pod = Some(Pod::find(root, &self.hierarchies, ids));
+    }
+
+    fn nofile_limit(&mut self) -> Option<u64> {
+        let pids = self.group.as_mut()?.pids(&mut self.buffer);
+        self.descriptors.limit(&pids)
+    }
+
+    /// Counted in every sample where it is cheap.
+    fn open_fds(&mut self, slow: bool) -> Option<OpenFds> {
+        if !slow && !self.descriptors.is_cheap() {
+            return None;
+        }
+        let pids = self.group.as_mut()?.pids(&mut self.buffer);
+        self.descriptors.count(&pids)
     }
 
     /// One sample of the window.
     pub(super) fn sample(&mut self, began: Instant, slow: bool) {
         let at = began.elapsed();
-        let Reading { counters, memory } = self.look(slow);
+        let Reading {
+            counters, memory, ..
+        } = self.look(slow);
         if self.group.is_some() && memory.current_bytes.is_none() {
             self.gap("memory");
         }
         if self.group.is_some() && counters.cpu_usage_usec.is_none() {
             self.gap("cpu");
         }
+        if slow {
+            self.host.sample();
+        }
+        let open_fds = self.open_fds(slow);
         let sample = Sample {
             t_us: micros(at),
             memory,
@@ -174,8 +230,8 @@ impl State {
             nr_throttled: counters.nr_throttled,
             nr_periods: counters.nr_periods,
             queues: self.queues(),
-            open_fds: None,
-            open_fds_max: None,
+            open_fds: open_fds.map(|fds| fds.sum),
+            open_fds_max: open_fds.map(|fds| fds.max),
         };
         self.report.samples.push(sample);
     }
@@ -205,6 +261,10 @@ impl State {
     pub(super) fn finish(&mut self) -> ProbeReport {
         if self.group.is_some() {
             self.look(true);
+        }
+        if self.window_began.is_none() {
+            self.report.host = self.host.end(None);
+            self.report.nofile_limit = self.nofile_limit();
         }
         let mut report = std::mem::take(&mut self.report);
         report.counters_last = self.last.take();

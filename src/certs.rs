@@ -184,7 +184,30 @@ fn leaf(
     params.use_authority_key_identifier_extension = true;
     let key = key_pair(key)?;
     let certificate = params.signed_by(&key, ca)?;
-    Ok((certificate.pem(), key.serialize_pem()))
+    Ok((certificate.pem(), private_pem(&key)))
+}
+
+/// The key as PKCS#8 version 1. For Ed25519 the library writes version 2 (RFC 5958, with the public key inside), which
+/// OpenSSL 3.0, and so nginx and HAProxy on many systems, cannot read.
+fn private_pem(key: &KeyPair) -> String {
+    use base64::Engine as _;
+    // SEQUENCE { INTEGER 1, SEQUENCE { OID 1.3.101.112 }, OCTET STRING { OCTET STRING (32 bytes) } … }: RFC 8410, 7.
+    const V2: [u8; 16] = [
+        0x30, 0x51, 2, 1, 1, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20,
+    ];
+    const SEED: usize = 32;
+    let der = key.serialized_der();
+    match der.strip_prefix(&V2) {
+        Some(rest) if rest.len() > SEED => {
+            let mut v1 = V2;
+            v1[1] = (V2.len() - 2 + SEED) as u8;
+            v1[4] = 0;
+            let text =
+                base64::engine::general_purpose::STANDARD.encode([&v1, &rest[..SEED]].concat());
+            format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n")
+        }
+        _ => key.serialize_pem(),
+    }
 }
 
 #[cfg(test)]

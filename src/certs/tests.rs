@@ -152,6 +152,14 @@ fn openssl_verifies_the_chains() {
     ]) {
         fs_err::write(path("server.pem"), &certs.server(key).unwrap().cert_pem).unwrap();
         verify("sslserver", "server.pem");
+        // OpenSSL 3.0 reads version 1 of PKCS#8 only.
+        fs_err::write(path("key.pem"), &certs.server(key).unwrap().key_pem).unwrap();
+        let readable = Command::new("openssl")
+            .args(["pkey", "-noout", "-in"])
+            .arg(path("key.pem"))
+            .output()
+            .unwrap();
+        assert!(readable.status.success(), "{readable:?}");
         let text = Command::new("openssl")
             .args(["x509", "-noout", "-text", "-in"])
             .arg(path("server.pem"))

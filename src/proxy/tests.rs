@@ -247,15 +247,28 @@ fn nginx_connections_follow_the_load_within_the_descriptor_limit() {
 #[test]
 fn impossible_handshakes_are_named() {
     let mut envoy = settings(ProxyKind::Envoy);
+    envoy.tls.key_exchange = KeyExchange::X25519MlKem768;
     assert_eq!(unsupported(&envoy), None);
-    envoy.tls.certificate = CertificateKey::Ed25519;
-    assert!(unsupported(&envoy).unwrap().contains("Ed25519"));
+    envoy.tls.version = TlsVersion::V1_2;
+    assert!(unsupported(&envoy).unwrap().contains("TLS 1.2"));
+}
+
+#[test]
+fn tls_1_2_names_the_curve_of_the_certificate_too() {
     let mut nginx = settings(ProxyKind::Nginx);
-    nginx.tls.certificate = CertificateKey::Ed25519;
-    assert_eq!(unsupported(&nginx), None);
     nginx.tls.version = TlsVersion::V1_2;
-    nginx.tls.key_exchange = KeyExchange::X25519MlKem768;
-    assert!(unsupported(&nginx).unwrap().contains("TLS 1.2"));
+    let curves = |settings: &Settings| {
+        let launch = launched(settings);
+        let config = text(&launch, "/etc/sweep/nginx.conf");
+        let (_, after) = config.split_once("ssl_ecdh_curve ").unwrap();
+        after.split_once(';').unwrap().0.to_owned()
+    };
+    assert_eq!(curves(&nginx), "X25519:P-256");
+    nginx.tls.certificate = CertificateKey::Rsa2048;
+    assert_eq!(curves(&nginx), "X25519");
+    nginx.tls.certificate = CertificateKey::EcdsaP256;
+    nginx.tls.version = TlsVersion::V1_3;
+    assert_eq!(curves(&nginx), "X25519");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::upload::tls_path;
 use super::{CONFIG_DIR, STATE_DIR};
-use crate::spec::settings::{KeyExchange, Protocol, Settings, TlsVersion};
+use crate::spec::settings::{CertificateKey, KeyExchange, Protocol, Settings, TlsVersion};
 
 /// Where the text of `proxy.config` goes for `kind = "custom"`.
 pub(super) const CUSTOM_CONFIG: &str = "/etc/sweep/config";
@@ -113,12 +113,7 @@ impl<'a> Values<'a> {
             "nginx_http2" => when(self.settings.load.protocol == Protocol::H2, " http2"),
             "nginx_backlog" => optional(proxy.backlog, |size| format!(" backlog={size}")),
             "nginx_tls_version" => self.dotted_tls_version(),
-            "openssl_key_exchange" => match tls.key_exchange {
-                KeyExchange::X25519 => "X25519",
-                KeyExchange::P256 => "P-256",
-                KeyExchange::X25519MlKem768 => "X25519MLKEM768",
-            }
-            .to_owned(),
+            "openssl_key_exchange" => self.openssl_groups(),
             "nginx_resumption" => if tls.resumption {
                 "ssl_session_cache shared:sweep:16m; ssl_session_tickets on;"
             } else {
@@ -165,6 +160,20 @@ impl<'a> Values<'a> {
         match self.settings.tls.version {
             TlsVersion::V1_2 => "TLSv1.2",
             TlsVersion::V1_3 => "TLSv1.3",
+        }
+        .to_owned()
+    }
+
+    /// Groups as OpenSSL names them. In TLS 1.2 the list is also that of curves that a certificate may have (RFC 8422, 5.1),
+    /// so an ECDSA certificate needs its own in it, after the one that is meant for the key exchange.
+    fn openssl_groups(&self) -> String {
+        let tls = &self.settings.tls;
+        let ecdsa = tls.version == TlsVersion::V1_2 && tls.certificate == CertificateKey::EcdsaP256;
+        match tls.key_exchange {
+            KeyExchange::X25519 if ecdsa => "X25519:P-256",
+            KeyExchange::X25519 => "X25519",
+            KeyExchange::P256 => "P-256",
+            KeyExchange::X25519MlKem768 => "X25519MLKEM768",
         }
         .to_owned()
     }

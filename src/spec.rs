@@ -154,7 +154,19 @@ fn read(
     Some(draft.into_matrix(warnings, sources))
 }
 
+/// How many CPUs a list in the kernel's syntax names; `None` if it is not one.
+#[must_use]
+pub fn cpu_list_len(list: &str) -> Option<usize> {
+    syntax::cpu_numbers(list).map(|cpus| cpus.len())
+}
+
 impl Matrix {
+    /// The file's text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.sources.file
+    }
+
     /// The settings with these levels in place, one a factor; `None` leaves the base's value.
     pub(crate) fn with_levels(&self, levels: &[Option<u32>]) -> Settings {
         let mut settings = self.base.clone();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sweep::units::{Micros, RatePerSecond};
 
-use crate::job::{assert_near, job, load, ms, run, tls, tls_settings};
+use crate::job::{assert_near, job, load, ms, run, tell, tls, tls_settings};
 use crate::server::{Identity, over_tls, plain};
 
 #[test]
@@ -16,7 +16,12 @@ fn a_constant_delay_is_reported_as_it_is() {
     job.load.rate = RatePerSecond(20.0);
     job.load.connections = 20;
     let report = run(&job);
-    assert_eq!((report.scheduled, report.requests), (40, 40), "{report:#?}");
+    assert_eq!(
+        (report.scheduled, report.requests),
+        (40, 40),
+        "{}",
+        tell(&report)
+    );
     for quantile in [0.5, 0.99, 1.0] {
         assert_near("response", ms(&report.response_time, quantile), 505.0, 25.0);
         assert_near("service", ms(&report.service_time, quantile), 505.0, 25.0);
@@ -52,12 +57,13 @@ fn tls_and_the_handshake_stream_work_side_by_side() {
     job.load.handshake_rate = RatePerSecond(50.0);
     job.duration = Micros(1_000_000);
     let report = run(&job);
-    assert_eq!(report.requests, 100, "{report:#?}");
+    assert_eq!(report.requests, 100, "{}", tell(&report));
     let handshake = &report.handshake;
     assert_eq!(
         (handshake.scheduled, handshake.completed),
         (50, 50),
-        "{report:#?}"
+        "{}",
+        tell(&report)
     );
     assert_eq!((handshake.full, handshake.resumed), (50, 0));
     assert_eq!(handshake.syn_retries.get(&0), Some(&50));

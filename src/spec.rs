@@ -127,7 +127,11 @@ fn read(
     sources: &Arc<Sources>,
     faults: &mut Faults,
 ) -> Option<Matrix> {
-    let longest = overrides.iter().map(|o| o.as_str().len()).max().unwrap_or(0);
+    let longest = overrides
+        .iter()
+        .map(|o| o.as_str().len())
+        .max()
+        .unwrap_or(0);
     if text.len().max(longest) > MAX_FILE {
         faults.add(
             &Place::default(),
@@ -137,7 +141,7 @@ fn read(
         return None;
     }
     let mut root = raw::parse_file(text, faults);
-    let syntax_is_right = faults.is_empty();
+    let syntax_errors = faults.len();
     for (n, text) in overrides.iter().enumerate() {
         raw::apply_override(&mut root, n + 1, text.as_str(), faults);
     }
@@ -148,8 +152,10 @@ fn read(
     factors::check_size(&draft, faults);
     let mut warnings = Faults::default();
     // After a syntax error values are missing that the combinations need.
-    if syntax_is_right {
+    if syntax_errors == 0 {
         rules::check(&draft, faults, &mut warnings);
+    } else {
+        faults.drop_after_syntax_errors(syntax_errors, text);
     }
     Some(draft.into_matrix(warnings, sources))
 }
@@ -184,7 +190,10 @@ impl Matrix {
         let content = |factor: &FactorLevels, level: &Level| {
             let mut settings = defaults::settings();
             level.patch.apply(&mut settings);
-            settings.proxy.config.filter(|_| factor.name == "proxy.config")
+            settings
+                .proxy
+                .config
+                .filter(|_| factor.name == "proxy.config")
         };
         let factors = self.factors.iter().map(|factor| {
             let levels = factor
@@ -217,7 +226,9 @@ impl Matrix {
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file itself.
-    #[error("cannot read the matrix {path}: {cause}; give the path of a matrix, such as matrix/quick.toml")]
+    #[error(
+        "cannot read the matrix {path}: {cause}; give the path of a matrix, such as matrix/quick.toml"
+    )]
     Read {
         /// Path as given, made printable.
         path: String,
@@ -240,7 +251,12 @@ pub fn load(path: &Path, overrides: &[Override]) -> Result<Matrix, LoadError> {
     })?;
     let folder = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
     let mut files = |reference: &str| read_text(&folder.join(reference));
-    Ok(parse(&path.display().to_string(), &text, overrides, &mut files)?)
+    Ok(parse(
+        &path.display().to_string(),
+        &text,
+        overrides,
+        &mut files,
+    )?)
 }
 
 /// The text of a regular file of at most [`MAX_FILE`] bytes.

@@ -119,7 +119,12 @@ pub(super) fn count(raw: &Scalar, low: u64, high: u64) -> Result<u64, Wrong> {
     let words = words(raw)?.trim();
     let Ok(value) = words.parse::<i128>() else {
         let number = words.parse::<f64>().is_ok();
-        return Err(if number { "is not a whole number in range" } else { "is not a number" }.to_owned());
+        return Err(if number {
+            "is not a whole number in range"
+        } else {
+            "is not a number"
+        }
+        .to_owned());
     };
     if value == 0 && low > 0 {
         return Err("is zero".to_owned());
@@ -226,7 +231,10 @@ mod tests {
             (int("0"), "is zero"),
             (int("-1"), "is below 1"),
             (int("11"), "is above 10"),
-            (Scalar::Float("1.5".into()), "is not a whole number in range"),
+            (
+                Scalar::Float("1.5".into()),
+                "is not a whole number in range",
+            ),
             (Scalar::Text("many".into()), "is not a number"),
             (Scalar::Flag(true), "is true or false"),
             (int(&"9".repeat(100)), "is not a whole number in range"),

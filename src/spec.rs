@@ -9,9 +9,11 @@ pub mod defaults;
 mod engine;
 mod factors;
 mod fault;
+mod hash;
 mod keys;
 mod raw;
 mod read;
+mod reference;
 mod render;
 mod rules;
 mod sections;
@@ -28,12 +30,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
 pub(crate) use factors::matters_to;
 pub use factors::{FactorLevels, Level};
 pub use fault::{SpecError, SpecErrors};
 pub use raw::Override;
+pub use reference::reference;
 pub(crate) use text::printable;
 
 use crate::record::trial::Control;
@@ -172,53 +174,6 @@ impl Matrix {
         }
         self.implied.resolve(&mut settings);
         settings
-    }
-
-    /// SHA-256 of everything that decides what is measured, in lowercase hex: equal for two files that differ in
-    /// comments, order of tables, spelling of quantities, or in giving a default; the name does not count, the text of
-    /// the files that the matrix refers to does.
-    #[must_use]
-    pub fn hash(&self) -> String {
-        #[derive(Serialize)]
-        struct Resolved<'a> {
-            seed: u64,
-            repetitions: u32,
-            controls: &'a [Control],
-            factors: Vec<(&'a str, Vec<(&'a str, Option<String>)>)>,
-            base: Settings,
-        }
-        let content = |factor: &FactorLevels, level: &Level| {
-            let mut settings = defaults::settings();
-            level.patch.apply(&mut settings);
-            settings
-                .proxy
-                .config
-                .filter(|_| factor.name == "proxy.config")
-        };
-        let factors = self.factors.iter().map(|factor| {
-            let levels = factor
-                .levels
-                .iter()
-                .map(|level| (level.text.as_str(), content(factor, level)));
-            (factor.name.as_str(), levels.collect())
-        });
-        let mut base = self.base.clone();
-        self.implied.resolve(&mut base);
-        let resolved = Resolved {
-            seed: self.seed,
-            repetitions: self.repetitions,
-            controls: &self.controls,
-            factors: factors.collect(),
-            base,
-        };
-        let mut hasher = Sha256::new();
-        // Strings, whole numbers and finite floats always serialize.
-        hasher.update(serde_json::to_vec(&resolved).unwrap_or_default());
-        hasher
-            .finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
     }
 }
 

@@ -150,7 +150,7 @@ pub(super) fn port(raw: &Scalar) -> Result<u16, Wrong> {
 /// Where the upstream serves, and where it is asked for its statistics.
 const UPSTREAM_PORTS: [u16; 2] = [8080, 8081];
 
-/// A share of 0 to 1, no finer than a millionth.
+/// A share of 0 to 1; a positive one is at least a millionth.
 pub(super) fn share(raw: &Scalar) -> Result<f64, Wrong> {
     rate_or_zero(raw, 1e-6, 1.0).map(|share| share.0)
 }

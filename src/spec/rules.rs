@@ -76,7 +76,7 @@ fn check_effect(
     warnings: &mut Faults,
 ) {
     let unknown = |key: &&str| draft.broken.contains(*key);
-    if conditional.depends_on.iter().any(|key| unknown(&key)) {
+    if conditional.depends_on.iter().any(unknown) {
         return;
     }
     let mut ever = false;

@@ -123,7 +123,7 @@ pub(super) const UPSTREAM: &[Key] = &[
     Key {
         path: "upstream.delay_high_share",
         meaning: "Share of slow answers (`bimodal`)",
-        takes: "a number, 0 to 1, in steps of 0.000001",
+        takes: "a number, 0, or 0.000001 to 1",
         parse: |raw, _| put(read::share(raw), |s, v| s.upstream.delay_high_share = v),
         show: |s| s.upstream.delay_high_share.to_string(),
     },

@@ -1,6 +1,7 @@
 //! Evidence → failure mode.
 
 pub mod effective;
+pub mod validity;
 
 use serde::{Deserialize, Serialize};
 

@@ -17,6 +17,8 @@ mod load;
 mod proxy;
 mod queues;
 
+pub(crate) use proxy::concurrency as proxy_concurrency;
+
 /// A value of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {

@@ -17,7 +17,7 @@ mod load;
 mod proxy;
 mod queues;
 
-pub(crate) use proxy::concurrency as proxy_concurrency;
+pub(crate) use proxy::{REFUSALS, concurrency as proxy_concurrency, refusals};
 
 /// A value of a column.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,5 +1,7 @@
 //! Evidence → failure mode.
 
+pub mod boundary;
+pub mod cell;
 pub mod controls;
 pub mod effect;
 pub mod effective;

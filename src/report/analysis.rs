@@ -20,17 +20,8 @@ pub struct Judged<'a> {
     pub trial: &'a TrialRecord,
     /// Its verdict.
     pub judgement: Judgement,
-}
-
-impl Judged<'_> {
-    /// The value of a column.
-    #[must_use]
-    pub fn value(&self, column: &Column) -> Cell {
-        column.get(&Row {
-            trial: self.trial,
-            judgement: Some(&self.judgement),
-        })
-    }
+    /// Its values, in the order of [`columns::all`].
+    pub values: Vec<Cell>,
 }
 
 /// A column's summary in a cell.
@@ -122,14 +113,18 @@ pub struct Analysis<'a> {
 pub fn analyse<'a>(manifest: &'a Manifest, records: &'a [TrialRecord]) -> Analysis<'a> {
     let mut ordered: Vec<&TrialRecord> = records.iter().collect();
     ordered.sort_by_key(|t| (t.position, t.repetition));
+    let mut controls: Vec<(&[Factor], ControlStats)> = Vec::new();
     let trials: Vec<Judged<'a>> = ordered
         .into_iter()
         .map(|trial| {
-            let controls = ControlStats::of(&trial.factors, records).for_trial(trial.control);
-            Judged {
-                trial,
-                judgement: judge(trial, &controls),
-            }
+            let known = controls
+                .iter()
+                .position(|(factors, _)| *factors == trial.factors);
+            let known = known.unwrap_or_else(|| {
+                controls.push((&trial.factors, ControlStats::of(&trial.factors, records)));
+                controls.len() - 1
+            });
+            judged(trial, &controls[known].1)
         })
         .collect();
     let mut planned = planned_cells(manifest, &trials);
@@ -150,6 +145,20 @@ pub fn analyse<'a>(manifest: &'a Manifest, records: &'a [TrialRecord]) -> Analys
         cells,
         boundary,
         notices,
+    }
+}
+
+fn judged<'a>(trial: &'a TrialRecord, controls: &ControlStats) -> Judged<'a> {
+    let judgement = judge(trial, &controls.for_trial(trial.control));
+    let row = Row {
+        trial,
+        judgement: Some(&judgement),
+    };
+    let values = columns::all().map(|c| c.get(&row)).collect();
+    Judged {
+        trial,
+        judgement,
+        values,
     }
 }
 
@@ -245,12 +254,13 @@ fn summaries(
     trials: &[Judged<'_>],
 ) -> Vec<ColumnSummary> {
     columns::all()
-        .filter_map(|column| {
+        .enumerate()
+        .filter_map(|(index, column)| {
             let scale = column.kind.scale()?;
-            let values: Vec<Cell> = valid.iter().map(|j| j.value(column)).collect();
+            let values: Vec<Cell> = valid.iter().map(|j| j.values[index].clone()).collect();
             let summary = summarise(&values, scale)?;
             let ratios = if column.kind == Kind::Latency {
-                ratios(planned, column, valid, trials)
+                ratios(planned, index, valid, trials)
             } else {
                 Vec::new()
             };
@@ -266,7 +276,7 @@ fn summaries(
 /// A latency as ratios to the controls of the same block. A value that is only a lower bound has no ratio.
 fn ratios(
     planned: &PlannedCell,
-    column: &Column,
+    index: usize,
     valid: &[&Judged<'_>],
     trials: &[Judged<'_>],
 ) -> Vec<(Control, Summary)> {
@@ -286,7 +296,7 @@ fn ratios(
                             && c.trial.status == TrialStatus::Valid
                             && belongs(control, &c.trial.factors, &planned.factors)
                     })?;
-                    Some((j.value(column).number()?, of_block.value(column).number()?))
+                    Some((j.values[index].number()?, of_block.values[index].number()?))
                 })
                 .collect();
             Some((control, from_estimate(paired_ratio(pairs)?)))

@@ -40,7 +40,7 @@ pub fn trials(analysis: &Analysis<'_>) -> Result<Vec<u8>, CsvError> {
     let names = columns::all().map(|c| c.name.clone());
     writer.write_record(names.chain(further.iter().map(|f| text::csv(f))))?;
     for judged in &analysis.trials {
-        let values = columns::all().map(|column| cell(&judged.value(column)));
+        let values = judged.values.iter().map(cell);
         let levels = further
             .iter()
             .map(|name| level(&judged.trial.factors, name));

@@ -1,6 +1,8 @@
 //! The table that people read first, for a terminal of 120 columns.
 
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+mod layout;
+
+use layout::Layout;
 
 use super::analysis::{Analysis, CellReport};
 use super::summary::Summary;
@@ -8,7 +10,7 @@ use super::text::plain;
 use crate::record::columns::control_name;
 use crate::record::trial::Control;
 use crate::verdict::Verdict;
-use crate::verdict::words::{bytes, count, ms, percent};
+use crate::verdict::words::{count, ms, percent, significant};
 
 /// Width that the table fits.
 pub const WIDTH: u16 = 120;
@@ -55,47 +57,46 @@ pub(crate) fn varied<'a>(analysis: &'a Analysis<'_>) -> Vec<&'a str> {
 
 fn table(analysis: &Analysis<'_>) -> String {
     let factors = varied(analysis);
-    let mut table = Table::new();
-    table
-        .load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')))
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(WIDTH);
+    let labels = factors.len().max(1);
+    let build = |intervals: bool| {
+        let mut rows = vec![header(&factors, intervals)];
+        rows.extend(
+            analysis
+                .cells
+                .iter()
+                .map(|cell| row(cell, &factors, labels, intervals)),
+        );
+        Layout { rows, labels }
+    };
+    let full = build(true);
+    for gap in [2, 1] {
+        if full.width(gap) <= WIDTH.into() {
+            return full.render(gap);
+        }
+    }
+    let mut layout = build(false);
+    layout.narrow_labels(WIDTH.into());
+    layout.render(1)
+}
+
+fn header(factors: &[&str], intervals: bool) -> Vec<String> {
     let mut header: Vec<String> = factors.iter().map(|f| plain(f).into_owned()).collect();
     if header.is_empty() {
         header.push("cell".to_owned());
     }
-    let labels = header.len();
-    header.extend(
-        [
-            "hs p50",
-            "hs p99",
-            "accept",
-            "p99 [95 % CI] ms",
-            "p99.9 [95 % CI] ms",
-            "throttled",
-            "mem peak",
-            "errors",
-            "verdict",
-        ]
-        .map(str::to_owned),
-    );
-    let last = header.len() - 1;
-    table.set_header(header);
-    for cell in &analysis.cells {
-        table.add_row(row(cell, &factors, labels));
-    }
-    for (index, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((u16::from(index > 0), 1));
-        if index >= labels && index < last {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let text = table.to_string();
-    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
-    lines.join("\n") + "\n"
+    let (p99, p999) = if intervals {
+        ("p99 ms [95 % CI]", "p99.9 ms [95 % CI]")
+    } else {
+        ("p99 ms", "p99.9 ms")
+    };
+    let measured = [
+        "hs p50", "hs p99", "accept", p99, p999, "thrott.", "mem MiB", "errors", "verdict",
+    ];
+    header.extend(measured.map(str::to_owned));
+    header
 }
 
-fn row(cell: &CellReport, factors: &[&str], labels: usize) -> Vec<String> {
+fn row(cell: &CellReport, factors: &[&str], labels: usize, intervals: bool) -> Vec<String> {
     let mut row = Vec::new();
     match cell.control {
         Some(control) => {
@@ -106,23 +107,37 @@ fn row(cell: &CellReport, factors: &[&str], labels: usize) -> Vec<String> {
         None => row.extend((0..labels).map(|i| own_level(cell, factors, i))),
     }
     let latency = |column: &str| short(cell.summary(column));
+    let tail = |column: &str| {
+        if intervals {
+            with_interval(cell.summary(column))
+        } else {
+            latency(column)
+        }
+    };
+    let value = |column: &str, text: fn(f64) -> String| {
+        cell.summary(column)
+            .map_or(NOTHING.to_owned(), |s| text(s.median))
+    };
     row.extend([
         latency("handshake_total_p50_us"),
         latency("handshake_total_p99_us"),
-        cell.summary("accept_queue_max")
-            .map_or(NOTHING.to_owned(), |s| count(s.median)),
-        with_interval(cell.summary("response_time_p99_us")),
-        with_interval(cell.summary("response_time_p999_us")),
-        cell.summary("throttled_share")
-            .map_or(NOTHING.to_owned(), |s| percent(s.median)),
-        cell.summary("memory_peak_bytes")
-            .or_else(|| cell.summary("memory_max_bytes"))
-            .map_or(NOTHING.to_owned(), |s| bytes(s.median)),
-        cell.summary("errors")
-            .map_or(NOTHING.to_owned(), |s| count(s.median)),
+        value("accept_queue_max", count),
+        tail("response_time_p99_us"),
+        tail("response_time_p999_us"),
+        value("throttled_share", percent),
+        memory(cell).map_or(NOTHING.to_owned(), |b| significant(b / f64::from(1 << 20))),
+        value("errors", count),
         status(cell),
     ]);
     row
+}
+
+/// The kernel's peak, or the largest sample where the kernel keeps none.
+pub(crate) fn memory(cell: &CellReport) -> Option<f64> {
+    let peak = cell
+        .summary("memory_peak_bytes")
+        .or_else(|| cell.summary("memory_max_bytes"));
+    peak.map(|s| s.median)
 }
 
 fn own_level(cell: &CellReport, factors: &[&str], index: usize) -> String {

@@ -43,11 +43,11 @@ impl Watcher {
     ) -> Self {
         let hierarchies = Hierarchies::detect(root);
         let finder = watched.map(|proxy| Finder::new(root, &hierarchies, &proxy.container_id));
-        let mut state = State::new(root, hierarchies.clone(), listen_port);
+        let mut state = State::new(root, hierarchies.clone(), listen_port, sample_interval);
         if watched.is_some() {
             state.report.cgroup_version = Some(hierarchies.version);
         }
-        let shared = Arc::new(Shared::new(state, sample_interval));
+        let shared = Arc::new(Shared::new(state));
         let sampler = sampler::spawn(&shared);
         Self {
             shared,

@@ -1,5 +1,7 @@
 //! Evidence → failure mode.
 
+pub mod effective;
+
 use serde::{Deserialize, Serialize};
 
 /// What dominated a trial, by precedence: the first that applies.
@@ -30,4 +32,34 @@ pub enum Verdict {
     Application,
     /// None of these.
     Ok,
+}
+
+impl Verdict {
+    /// As in columns and in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::Oom => "oom",
+            Self::StartFailed => "start_failed",
+            Self::Hung => "hung",
+            Self::FdLimit => "fd_limit",
+            Self::AcceptOverflow => "accept_overflow",
+            Self::Policy => "policy",
+            Self::Cpu => "cpu",
+            Self::Memory => "memory",
+            Self::Swap => "swap",
+            Self::Application => "application",
+            Self::Ok => "ok",
+        }
+    }
+}
+
+/// A verdict and what it rests on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// What dominated.
+    pub verdict: Verdict,
+    /// The numbers behind it, in words, the deciding ones first.
+    pub evidence: Vec<String>,
 }

@@ -1,0 +1,6 @@
+//! The generator against servers with injected truths: what it reports must be what was injected.
+#![allow(clippy::unwrap_used, unreachable_pub)]
+
+mod job;
+mod latency;
+mod server;

@@ -22,6 +22,7 @@ mod control;
 mod delay;
 mod histogram;
 mod path;
+mod schedule;
 mod server;
 mod stats;
 mod stream;

@@ -74,9 +74,3 @@ pub struct Judgement {
     /// The numbers behind it, in words, the deciding ones first.
     pub evidence: Vec<String>,
 }
-
-/// x
-pub mod validity {
-    /// x
-    pub fn reasons(_r: &crate::record::trial::TrialRecord, _s: &crate::spec::settings::Settings) -> Vec<String> { Vec::new() }
-}

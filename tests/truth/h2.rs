@@ -235,7 +235,7 @@ fn a_stream_that_is_not_answered_times_out_alone() {
     let server = Server::start(move |stream, _| {
         let count = count.clone();
         let _ = by_hand(stream, Duration::ZERO, move |id| {
-            if count.fetch_add(1, Ordering::SeqCst) % 10 == 0 {
+            if count.fetch_add(1, Ordering::SeqCst).is_multiple_of(10) {
                 Vec::new()
             } else {
                 ok(id)

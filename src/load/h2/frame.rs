@@ -210,7 +210,7 @@ mod tests {
                         }
                     }
                     Ok(())
-                }).unwrap();
+                }).expect("frames are valid");
             }
             let expected: Vec<_> = frames.iter().map(|(kind, flags, stream, payload)| {
                 let content = if *kind == DATA { Vec::new() } else { payload.clone() };

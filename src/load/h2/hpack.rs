@@ -331,11 +331,11 @@ mod tests {
                     _ => bits.push_str(&format!("{:06b}", 0b01_1001 + digit - b'3')),
                 }
             }
-            while bits.len() % 8 != 0 {
+            while !bits.len().is_multiple_of(8) {
                 bits.push('1');
             }
             let bytes: Vec<u8> = (0..bits.len() / 8)
-                .map(|i| u8::from_str_radix(&bits[8 * i..8 * i + 8], 2).unwrap())
+                .map(|i| u8::from_str_radix(&bits[8 * i..8 * i + 8], 2).expect("bits"))
                 .collect();
             let mut block = vec![0x08, 0x80 | bytes.len() as u8];
             block.extend(&bytes);
@@ -359,7 +359,7 @@ mod tests {
 
     fn hex(text: &str) -> Vec<u8> {
         (0..text.len() / 2)
-            .map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap())
+            .map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).expect("hex digits"))
             .collect()
     }
 

@@ -79,10 +79,7 @@ pub fn judge_cell(trials: &[&Judgement], numbers: &CellNumbers) -> Option<Judgem
         let mut evidence: Vec<String> = trials.iter().flat_map(|j| j.evidence.clone()).collect();
         evidence.sort();
         evidence.dedup();
-        return Some(Judgement {
-            verdict: Verdict::Invalid,
-            evidence,
-        });
+        return Some(Judgement::new(Verdict::Invalid, evidence));
     };
     let representative = usable.iter().find(|j| j.verdict == verdict);
     let own = representative.map_or_else(Vec::new, |j| j.evidence.clone());
@@ -93,7 +90,12 @@ pub fn judge_cell(trials: &[&Judgement], numbers: &CellNumbers) -> Option<Judgem
         if usable.len() > 1 {
             evidence.push(votes);
         }
-        return Some(Judgement { verdict, evidence });
+        let uncertain = representative.is_some_and(|j| j.uncertain);
+        return Some(Judgement {
+            verdict,
+            evidence,
+            uncertain,
+        });
     }
     Some(resource_verdict(verdict, own, votes, numbers))
 }
@@ -132,9 +134,10 @@ fn resource_verdict(
         return Judgement {
             verdict: Verdict::Ok,
             evidence,
+            uncertain: true,
         };
     }
-    Judgement { verdict, evidence }
+    Judgement::new(verdict, evidence)
 }
 
 fn ratio_text(ratio: &Estimate) -> Option<String> {
@@ -146,3 +149,6 @@ fn ratio_text(ratio: &Estimate) -> Option<String> {
         significant(i.high)
     ))
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,6 +33,13 @@ pub struct LoadReport {
     pub censored: LatencyHistogram,
     /// Requests that did not succeed, by class; none of them is in the histograms of successes.
     pub errors: BTreeMap<ErrorClass, u64>,
+    /// Persistent connections that failed or could not be opened in the window, by class. A request that such a failure
+    /// took along is in `errors` too.
+    #[serde(default)]
+    pub connection_errors: BTreeMap<ErrorClass, u64>,
+    /// Persistent connections that were opened in the window: replacements, and those on demand.
+    #[serde(default)]
+    pub connections_opened: u64,
     /// Answers by status code.
     pub status_codes: BTreeMap<u16, u64>,
     /// New connections made for measuring the handshake in the window.

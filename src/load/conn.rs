@@ -1,0 +1,393 @@
+//! One connection: socket, TLS and HTTP state. It reads and writes without blocking and reports what happened as
+//! [`Signal`]s; what to do about them is the worker's business.
+
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use rustix::net::{self, RecvFlags, SendFlags};
+
+use super::clock;
+use super::http1::{RequestTemplate, Response, ResponseReader};
+use super::phases::Timeline;
+use super::report::ErrorClass;
+use super::socket::{Dialer, connected, has_peer, tcp_info, transfer_error};
+use super::tls::{TlsClient, TlsError, TlsSession};
+
+/// Bytes read at once, into a buffer that all connections of a thread share.
+const READ: usize = 64 * 1024;
+/// A send buffer that grew beyond this is given back once it is empty.
+const KEEP_SEND_BUFFER: usize = 16 * 1024;
+
+/// What connections of one thread share.
+#[derive(Debug)]
+pub(crate) struct Io {
+    read: Box<[u8]>,
+    pub(crate) signals: Vec<Signal>,
+    /// Bytes read since the last look.
+    pub(crate) received: usize,
+}
+
+impl Io {
+    pub(crate) fn new() -> Self {
+        Self {
+            read: vec![0; READ].into_boxed_slice(),
+            signals: Vec::new(),
+            received: 0,
+        }
+    }
+}
+
+/// What connections of one job have in common.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) tls: Option<TlsClient>,
+    /// The request as HTTP/1.1.
+    pub(crate) http1: Vec<u8>,
+    /// Whether the method is `HEAD`, whose responses have no body.
+    pub(crate) head: bool,
+}
+
+impl Target {
+    pub(crate) fn new(tls: Option<TlsClient>, template: &RequestTemplate) -> Self {
+        Self {
+            tls,
+            http1: template.http1(),
+            head: template.method == "HEAD",
+        }
+    }
+}
+
+/// A request on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct InFlight {
+    pub(crate) intended: u64,
+    pub(crate) sent: u64,
+}
+
+/// What happened on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// TLS is done.
+    Finished,
+    /// Requests may be sent.
+    Opened,
+    /// First byte of application data from the server on this connection.
+    FirstByte,
+    /// A response was read to its end.
+    Answered {
+        request: InFlight,
+        response: Response,
+        now: u64,
+    },
+}
+
+/// How far a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Closed,
+    Connecting,
+    Handshaking,
+    Open,
+}
+
+/// Why a connection exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To carry the load's requests.
+    Pool,
+    /// To be timed; with its intended start.
+    Handshake { intended: u64 },
+}
+
+#[derive(Debug)]
+pub(crate) struct Conn {
+    pub(crate) purpose: Purpose,
+    pub(crate) stage: Stage,
+    /// Changes whenever the slot gets another socket, so that old events and tokens can be told.
+    pub(crate) generation: u32,
+    pub(crate) timeline: Timeline,
+    /// Requests begun on this socket.
+    pub(crate) begun: u32,
+    /// Responses read on this socket.
+    pub(crate) answered: u32,
+    /// Requests that wait for this connection to open.
+    pub(crate) waiting: Vec<InFlight>,
+    /// Wait before the next attempt, after failed ones.
+    pub(crate) backoff: u64,
+    socket: Option<OwnedFd>,
+    tls: Option<Box<TlsSession>>,
+    reader: ResponseReader,
+    current: Option<InFlight>,
+    /// Start of a record whose end has not come.
+    unread: Vec<u8>,
+    unsent: Vec<u8>,
+    unsent_from: usize,
+}
+
+impl Conn {
+    pub(crate) fn new(purpose: Purpose, target: &Target) -> Self {
+        Self {
+            purpose,
+            stage: Stage::Closed,
+            generation: 0,
+            timeline: Timeline::default(),
+            begun: 0,
+            answered: 0,
+            waiting: Vec::new(),
+            backoff: 0,
+            socket: None,
+            tls: None,
+            reader: ResponseReader::new(target.head),
+            current: None,
+            unread: Vec::new(),
+            unsent: Vec::new(),
+            unsent_from: 0,
+        }
+    }
+
+    /// Begins to connect. The ClientHello is made before the clock starts: computing it is the client's time.
+    pub(crate) fn open(
+        &mut self,
+        target: &Target,
+        dialer: &mut Dialer,
+        register: impl FnOnce(&OwnedFd, u32) -> Result<(), Errno>,
+    ) -> Result<(), ErrorClass> {
+        debug_assert_eq!(self.stage, Stage::Closed);
+        self.stage = Stage::Connecting;
+        if let Some(client) = &target.tls {
+            let mut session = client.connect()?;
+            session.start(&mut self.unsent)?;
+            self.tls = Some(Box::new(session));
+        }
+        self.timeline = Timeline::start(clock::now());
+        let socket = dialer.dial()?;
+        register(&socket, self.generation).map_err(|errno| match errno {
+            Errno::MFILE | Errno::NFILE | Errno::NOSPC => ErrorClass::DescriptorsExhausted,
+            _ => ErrorClass::Connect,
+        })?;
+        self.socket = Some(socket);
+        Ok(())
+    }
+
+    /// Whether the kernel has finished to connect; if so, goes on to TLS. Tells the number of SYN retransmissions.
+    pub(crate) fn check_connected(&mut self, io: &mut Io) -> Result<Option<u32>, ErrorClass> {
+        let Some(socket) = &self.socket else {
+            return Ok(None);
+        };
+        connected(socket)?;
+        let info = tcp_info(socket);
+        let established = info.map_or_else(|| has_peer(socket), |info| info.established);
+        if !established {
+            return Ok(None);
+        }
+        self.timeline.connected = Some(clock::now());
+        if self.tls.is_some() {
+            self.stage = Stage::Handshaking;
+            self.flush()?;
+        } else {
+            self.become_open(io);
+        }
+        Ok(info.map(|info| info.retransmissions))
+    }
+
+    fn become_open(&mut self, io: &mut Io) {
+        self.stage = Stage::Open;
+        self.begun = 0;
+        io.signals.push(Signal::Opened);
+    }
+
+    /// Whether another request may begin now.
+    pub(crate) fn has_room(&self) -> bool {
+        self.stage == Stage::Open && self.current.is_none()
+    }
+
+    /// Begins a request. Nothing is sent before [`Conn::flush`].
+    pub(crate) fn begin(&mut self, target: &Target, request: InFlight) -> Result<(), ErrorClass> {
+        debug_assert!(self.has_room());
+        self.current = Some(request);
+        self.begun += 1;
+        match &mut self.tls {
+            Some(tls) => tls.encrypt(&target.http1, &mut self.unsent)?,
+            None => self.unsent.extend_from_slice(&target.http1),
+        }
+        Ok(())
+    }
+
+    /// Requests sent or waiting on this connection.
+    pub(crate) fn open_requests(&self) -> usize {
+        usize::from(self.current.is_some()) + self.waiting.len()
+    }
+
+    /// Takes what was sent or waited, when the connection is lost.
+    pub(crate) fn take_requests(&mut self) -> Vec<InFlight> {
+        let mut lost = std::mem::take(&mut self.waiting);
+        lost.extend(self.current.take());
+        lost
+    }
+
+    /// When the oldest open request was sent.
+    pub(crate) fn oldest_sent(&self) -> Option<u64> {
+        self.current.map(|request| request.sent)
+    }
+
+    /// What was agreed on in the TLS handshake.
+    pub(crate) fn negotiated(&self) -> Option<super::tls::Negotiated> {
+        self.tls.as_ref().map(|tls| tls.negotiated())
+    }
+
+    /// Forgets the socket (which resets the connection) and everything about it.
+    pub(crate) fn close(&mut self) {
+        self.stage = Stage::Closed;
+        self.generation = self.generation.wrapping_add(1);
+        self.begun = 0;
+        self.answered = 0;
+        self.socket = None;
+        self.tls = None;
+        self.current = None;
+        self.waiting.clear();
+        self.reader.reset();
+        self.unread.clear();
+        self.unsent.clear();
+        self.unsent_from = 0;
+    }
+
+    /// Sends what is waiting to be sent, as far as the socket takes it.
+    pub(crate) fn flush(&mut self) -> Result<(), ErrorClass> {
+        let Some(socket) = &self.socket else {
+            return Ok(());
+        };
+        while self.unsent_from < self.unsent.len() {
+            match net::send(
+                socket,
+                &self.unsent[self.unsent_from..],
+                SendFlags::NOSIGNAL,
+            ) {
+                Ok(sent) => self.unsent_from += sent,
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(transfer_error(errno)),
+            }
+        }
+        self.unsent.clear();
+        self.unsent_from = 0;
+        if self.unsent.capacity() > KEEP_SEND_BUFFER {
+            self.unsent.shrink_to(0);
+        }
+        Ok(())
+    }
+
+    /// Reads everything that has come. `closing` when the peer is known to have closed its side.
+    pub(crate) fn receive(&mut self, io: &mut Io, closing: bool) -> Result<(), ErrorClass> {
+        loop {
+            let Some(socket) = &self.socket else {
+                return Ok(());
+            };
+            let kept = self.unread.len();
+            io.read[..kept].copy_from_slice(&self.unread);
+            match net::recv(socket, &mut io.read[kept..], RecvFlags::empty()) {
+                Ok((_, 0)) => return self.end_of_stream(io),
+                Ok((_, count)) => {
+                    io.received += count;
+                    let drained = kept + count < io.read.len();
+                    self.unread.clear();
+                    self.consume(io, kept + count)?;
+                    // Edge-triggered: a short read means that the next byte makes a new event.
+                    if drained && !closing {
+                        return Ok(());
+                    }
+                }
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(transfer_error(errno)),
+            }
+        }
+    }
+
+    fn consume(&mut self, io: &mut Io, length: usize) -> Result<(), ErrorClass> {
+        let now = clock::now();
+        let Io { read, signals, .. } = io;
+        let data = &mut read[..length];
+        let mut http = Http {
+            reader: &mut self.reader,
+            current: &mut self.current,
+            timeline: &mut self.timeline,
+            signals,
+            now,
+        };
+        let Some(tls) = &mut self.tls else {
+            return http.feed(data);
+        };
+        http.timeline.server_hello.get_or_insert(now);
+        let received = tls.receive(data, &mut self.unsent, |plain| http.feed(plain))?;
+        self.unread.extend_from_slice(&data[received.used..]);
+        if received.finished {
+            // Later than `now`: checking the server's flight is what takes the client's time.
+            self.timeline.finished = Some(clock::now());
+            io.signals.push(Signal::Finished);
+            self.become_open(io);
+        }
+        if received.closed {
+            return self.end_of_stream(io);
+        }
+        if self.stage == Stage::Handshaking {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn end_of_stream(&mut self, io: &mut Io) -> Result<(), ErrorClass> {
+        if let Some(response) = self.reader.close()
+            && let Some(request) = self.current.take()
+        {
+            io.signals.push(Signal::Answered {
+                request,
+                response,
+                now: clock::now(),
+            });
+            return Ok(());
+        }
+        Err(ErrorClass::Closed)
+    }
+}
+
+/// The HTTP part of a connection while plaintext is fed to it.
+struct Http<'a> {
+    reader: &'a mut ResponseReader,
+    current: &'a mut Option<InFlight>,
+    timeline: &'a mut Timeline,
+    signals: &'a mut Vec<Signal>,
+    now: u64,
+}
+
+impl Http<'_> {
+    fn feed(&mut self, plain: &[u8]) -> Result<(), ErrorClass> {
+        if self.timeline.first_byte.is_none() {
+            self.timeline.first_byte = Some(self.now);
+            self.signals.push(Signal::FirstByte);
+        }
+        if self.current.is_none() {
+            // Nothing was asked: a farewell such as 408 before the peer closes an idle connection.
+            return Err(ErrorClass::Protocol);
+        }
+        match self.reader.feed(plain) {
+            Ok(None) => Ok(()),
+            Ok(Some(response)) => {
+                if let Some(request) = self.current.take() {
+                    self.signals.push(Signal::Answered {
+                        request,
+                        response,
+                        now: self.now,
+                    });
+                }
+                Ok(())
+            }
+            Err(_) => Err(ErrorClass::Protocol),
+        }
+    }
+}
+
+impl From<TlsError> for ErrorClass {
+    fn from(_: TlsError) -> Self {
+        Self::Tls
+    }
+}

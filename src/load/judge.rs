@@ -1,0 +1,130 @@
+//! Was the generator the bottleneck? Pure: bounds against what was measured.
+
+use super::report::{Bottleneck, BottleneckKind, ErrorClass, LoadReport};
+
+/// `pacing_lag` p99 may be this long. The agent shares cores with what it measures on small machines, where a time slice
+/// of the scheduler is a few milliseconds; a millisecond is what the peers call accurate.
+pub const PACING_LAG_P99_US: u64 = 1_000;
+/// Share of the offered requests that may be missed by the generator's own fault.
+pub const OWN_MISS_SHARE: f64 = 0.001;
+/// Share of its CPU time beyond which queueing in the generator itself is likely.
+pub const CPU_SHARE: f64 = 0.9;
+/// Little's law may be off by this share.
+pub const LITTLES_LAW_SHARE: f64 = 0.05;
+
+/// What the judgement needs beside the report.
+#[derive(Debug, Clone, Copy)]
+pub struct Circumstances {
+    /// Requests that were sent after the window though a connection was free before its end.
+    pub own_misses: u64,
+    /// CPUs that the generator could use.
+    pub cpus: f64,
+    /// Users of a closed loop.
+    pub users: Option<u32>,
+    /// Mean age of ended requests, microseconds; requests at the edges of the window blur Little's law by this much.
+    pub mean_outstanding_us: Option<f64>,
+}
+
+/// Every bound that was passed.
+#[must_use]
+pub fn bottlenecks(report: &LoadReport, circumstances: &Circumstances) -> Vec<Bottleneck> {
+    [
+        rate(report, circumstances),
+        pacing(report),
+        cpu(report, circumstances),
+        exhausted(
+            report,
+            ErrorClass::PortExhausted,
+            BottleneckKind::PortsExhausted,
+            "local ports",
+        ),
+        exhausted(
+            report,
+            ErrorClass::DescriptorsExhausted,
+            BottleneckKind::DescriptorsExhausted,
+            "file descriptors",
+        ),
+        littles_law(report, circumstances),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn rate(report: &LoadReport, circumstances: &Circumstances) -> Option<Bottleneck> {
+    report.offered_rate_rps?;
+    let misses = circumstances.own_misses;
+    // One request may fall on the edge of the window.
+    let bound = (report.scheduled as f64 * OWN_MISS_SHARE).max(1.0);
+    (misses as f64 > bound).then(|| Bottleneck {
+        kind: BottleneckKind::RateNotReached,
+        detail: format!(
+            "{misses} of {} requests were sent after the window though a connection was free, over {bound:.0}",
+            report.scheduled
+        ),
+    })
+}
+
+fn pacing(report: &LoadReport) -> Option<Bottleneck> {
+    if report.pacing_lag.count() == 0 {
+        return None;
+    }
+    let p99 = report.pacing_lag.quantile_us(0.99);
+    let passed = p99.is_none_or(|us| us > PACING_LAG_P99_US);
+    passed.then(|| Bottleneck {
+        kind: BottleneckKind::PacingLag,
+        detail: match p99 {
+            Some(us) => format!("pacing lag p99 is {us} us, over {PACING_LAG_P99_US} us"),
+            None => "pacing lag p99 is beyond the scale of 100 s".to_owned(),
+        },
+    })
+}
+
+fn cpu(report: &LoadReport, circumstances: &Circumstances) -> Option<Bottleneck> {
+    let used = report.generator_cpu_usec? as f64;
+    let available = report.window_us as f64 * circumstances.cpus;
+    (available > 0.0 && used >= CPU_SHARE * available).then(|| Bottleneck {
+        kind: BottleneckKind::CpuSaturated,
+        detail: format!(
+            "the generator used {:.0} % of its {:.2} CPUs, over {:.0} %",
+            100.0 * used / available,
+            circumstances.cpus,
+            100.0 * CPU_SHARE
+        ),
+    })
+}
+
+fn exhausted(
+    report: &LoadReport,
+    class: ErrorClass,
+    kind: BottleneckKind,
+    what: &str,
+) -> Option<Bottleneck> {
+    let count = [
+        &report.errors,
+        &report.connection_errors,
+        &report.handshake.errors,
+    ]
+    .iter()
+    .filter_map(|errors| errors.get(&class))
+    .sum::<u64>();
+    (count > 0).then(|| Bottleneck {
+        kind,
+        detail: format!("{count} connections could not be opened for want of {what}"),
+    })
+}
+
+fn littles_law(report: &LoadReport, circumstances: &Circumstances) -> Option<Bottleneck> {
+    let users = f64::from(circumstances.users?);
+    let found = report.littles_law_users?;
+    // Each user may have one request across each edge of the window.
+    let blur = circumstances.mean_outstanding_us? / report.window_us.max(1) as f64;
+    let bound = LITTLES_LAW_SHARE + blur;
+    ((found - users).abs() > bound * users).then(|| Bottleneck {
+        kind: BottleneckKind::LittlesLaw,
+        detail: format!(
+            "throughput x mean latency gives {found:.2} users of {users}, off by over {:.1} %",
+            100.0 * bound
+        ),
+    })
+}

@@ -17,8 +17,8 @@ mod load;
 mod proxy;
 mod queues;
 
-pub(crate) use identity::{control_name, failure_name, status_name};
-pub(crate) use latency::{METRICS, PERCENTILES};
+pub(crate) use identity::control_name;
+pub(crate) use latency::METRICS;
 pub(crate) use proxy::{REFUSALS, concurrency as proxy_concurrency, refusals};
 
 /// A value of a column.

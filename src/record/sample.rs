@@ -230,6 +230,8 @@ fn load(shape: Shape, repetition: u32, direct: bool) -> LoadReport {
         pacing_lag: latencies(12, 48, 90),
         censored: LatencyHistogram::default(),
         errors: BTreeMap::new(),
+        connection_errors: BTreeMap::new(),
+        connections_opened: 0,
         status_codes: BTreeMap::from([(200, 1000)]),
         handshake: handshake(p50, p99, direct),
         backlog: (0..200)
@@ -322,6 +324,7 @@ fn probe(shape: Shape) -> ProbeReport {
         gaps: BTreeMap::new(),
         probe_cpu_usec: Some(40_000),
         proxy_stats: Some(envoy_stats()),
+        nofile_limit: Some(16_384),
         host: quiet_host(),
         sysctls: BTreeMap::from([("net.core.somaxconn".to_owned(), 4096)]),
     }
@@ -337,12 +340,13 @@ fn sample(i: u64, memory: MemoryGauges) -> Sample {
         queues: Some(Queues {
             accept: vec![(i % 4) as u32],
             accept_limit: vec![4096],
-            half_open: 0,
-            established: 64,
-            unread: i % 2,
-            unread_bytes: (i % 2) * 180,
+            half_open: Some(0),
+            established: Some(64),
+            unread: Some(i % 2),
+            unread_bytes: Some((i % 2) * 180),
         }),
         open_fds: Some(120),
+        open_fds_max: Some(120),
     }
 }
 
@@ -402,6 +406,8 @@ fn envoy_stats() -> ProxyStats {
             gauge("cluster.backend.upstream_rq_pending_active", 0.0),
         ]),
         histograms: BTreeMap::new(),
+        read_start_us: Some(-2_000),
+        read_end_us: Some(3_000),
         missing: Vec::new(),
     }
 }

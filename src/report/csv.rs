@@ -230,20 +230,20 @@ pub(crate) const SAMPLE_COLUMNS: &[(&str, &str, Gauge)] = &[
         |s| queue(|q| q.accept.iter().max().map(|&d| u64::from(d)), s),
     ),
     ("half_open", "Connections in SYN_RECV.", |s| {
-        queue(|q| Some(q.half_open), s)
+        queue(|q| q.half_open, s)
     }),
     (
         "established",
         "Established connections on the proxy's port.",
-        |s| queue(|q| Some(q.established), s),
+        |s| queue(|q| q.established, s),
     ),
     (
         "unread",
         "Of these, with data that the proxy has not read.",
-        |s| queue(|q| Some(q.unread), s),
+        |s| queue(|q| q.unread, s),
     ),
     ("unread_bytes", "Bytes that the proxy has not read.", |s| {
-        queue(|q| Some(q.unread_bytes), s)
+        queue(|q| q.unread_bytes, s)
     }),
     ("open_fds", "Descriptors open in the proxy.", |s| s.open_fds),
 ];

@@ -42,7 +42,7 @@ pub fn judge(trial: &TrialRecord, controls: &ControlStats) -> Judgement {
 
 /// Why the numbers must not be used: what the record says, and what was decided when it was written.
 fn invalid(trial: &TrialRecord) -> Vec<String> {
-    let mut reasons = validity::reasons(trial);
+    let mut reasons = validity::findings(trial).reasons;
     let harness = matches!(
         trial.failure,
         Some(FailureKind::Engine | FailureKind::Harness)

@@ -118,12 +118,9 @@ pub(super) fn hung(trial: &TrialRecord) -> Signs {
 }
 
 pub(super) fn descriptors(trial: &TrialRecord) -> Signs {
-    if let Some(limit) = trial.nofile
-        && let Some(open) = derived::probe(trial)?
-            .samples
-            .iter()
-            .filter_map(|s| s.open_fds)
-            .max()
+    let in_force = derived::probe(trial).and_then(|p| p.nofile_limit);
+    if let Some(limit) = in_force.or(trial.nofile)
+        && let Some(open) = derived::open_fds(trial)
         && open + DESCRIPTOR_MARGIN >= limit
     {
         return Some(vec![format!("{open} descriptors open, limit {limit}")]);

@@ -287,8 +287,8 @@ fn hung_before_the_first_answer_and_in_the_window() {
 #[test]
 fn descriptors_explain_a_proxy_that_hangs() {
     let mut trial = healthy();
-    trial.nofile = Some(128);
-    probe(&mut trial).samples[3].open_fds = Some(128);
+    probe(&mut trial).nofile_limit = Some(128);
+    probe(&mut trial).samples[3].open_fds_max = Some(128);
     load(&mut trial).requests = 0;
     let judgement = judge(&trial, &controls());
     assert_eq!(

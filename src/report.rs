@@ -9,6 +9,7 @@ use crate::record::{Folder, RecordError};
 
 pub mod analysis;
 pub mod csv;
+pub mod docs;
 pub mod histograms;
 pub mod summary;
 pub mod table;

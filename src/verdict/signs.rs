@@ -134,7 +134,7 @@ pub(super) fn accept_overflow(trial: &TrialRecord) -> Signs {
     let overflows = over_window(trial, |c| c.listen_overflows).filter(|&o| o > 0)?;
     let load = derived::load(trial)?;
     let accepted = value(trial, "proxy_downstream_cx").number().unwrap_or(0.0);
-    let connections = accepted.max(load.handshake.scheduled as f64);
+    let connections = accepted.max((load.handshake.scheduled + load.connections_opened) as f64);
     if (overflows as f64) < OVERFLOW_SHARE * connections {
         return None;
     }

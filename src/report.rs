@@ -11,6 +11,8 @@ pub mod analysis;
 pub mod csv;
 pub mod docs;
 pub mod histograms;
+pub mod json;
+pub mod markdown;
 pub mod summary;
 pub mod table;
 pub mod text;
@@ -37,6 +39,13 @@ pub fn rebuild(folder: &Folder) -> Result<Vec<PathBuf>, RecordError> {
         ("samples.csv", csv::samples(&analysis)),
     ] {
         files.push(folder.write(name, &bytes.map_err(io::Error::other)?)?);
+    }
+    let summary = json::render(&analysis).map_err(io::Error::from)?;
+    for (name, text) in [
+        ("summary.json", summary),
+        ("report.md", markdown::render(&analysis)),
+    ] {
+        files.push(folder.write(name, text.as_bytes())?);
     }
     for (name, bytes) in histograms::files(&analysis) {
         files.push(folder.write(&name, &bytes)?);

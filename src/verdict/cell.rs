@@ -86,7 +86,15 @@ pub fn judge_cell(trials: &[&Judgement], numbers: &CellNumbers) -> Option<Judgem
     let votes = format!("{count} of {} repetitions", usable.len());
     let resource = matches!(verdict, Verdict::Cpu | Verdict::Memory | Verdict::Swap);
     if !resource {
-        let mut evidence = own;
+        let fine = verdict == Verdict::Ok && !representative.is_some_and(|j| j.uncertain);
+        let mut evidence = match numbers.comparison() {
+            // The medians say more than one repetition's own words.
+            Some(comparison) if fine => {
+                let ratio = numbers.response_ratio.as_ref().and_then(ratio_text);
+                std::iter::once(comparison).chain(ratio).collect()
+            }
+            _ => own,
+        };
         if usable.len() > 1 {
             evidence.push(votes);
         }

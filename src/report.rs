@@ -10,7 +10,9 @@ use crate::record::{Folder, RecordError};
 pub mod analysis;
 pub mod csv;
 pub mod docs;
+pub mod environment;
 pub mod histograms;
+pub mod html;
 pub mod json;
 pub mod markdown;
 pub mod summary;
@@ -44,6 +46,7 @@ pub fn rebuild(folder: &Folder) -> Result<Vec<PathBuf>, RecordError> {
     for (name, text) in [
         ("summary.json", summary),
         ("report.md", markdown::render(&analysis)),
+        ("report.html", html::render(&analysis)),
     ] {
         files.push(folder.write(name, text.as_bytes())?);
     }

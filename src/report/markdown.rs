@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::analysis::{Analysis, CellReport};
+use super::environment::{facts, method};
 use super::table::{left_out, memory, status, varied, with_interval};
 use super::text::markdown as escape;
 use crate::record::columns::control_name;
@@ -38,7 +39,6 @@ pub fn render(analysis: &Analysis<'_>) -> String {
         }
     }
     environment(&mut out, analysis);
-    method(&mut out, analysis);
     out
 }
 
@@ -134,91 +134,11 @@ fn evidence(out: &mut String, analysis: &Analysis<'_>) {
 }
 
 fn environment(out: &mut String, analysis: &Analysis<'_>) {
-    let manifest = analysis.manifest;
-    let unknown = || "unknown".to_owned();
-    let text = |value: &Option<String>| value.clone().unwrap_or_else(unknown);
-    let host = &manifest.host;
-    let engine = &manifest.engine;
-    let number = |value: Option<u64>, show: fn(f64) -> String| {
-        value.map_or_else(unknown, |v| show(v as f64))
-    };
-    let mut facts = vec![
-        (
-            "run",
-            format!(
-                "{}, {} to {}",
-                manifest.run,
-                manifest.started_at,
-                text(&manifest.finished_at)
-            ),
-        ),
-        ("sweep", manifest.sweep_version.clone()),
-        (
-            "matrix",
-            format!("SHA-256 {}, seed {}", manifest.matrix_hash, manifest.seed),
-        ),
-        (
-            "host",
-            format!(
-                "{}, kernel {}, {} CPUs ({}), {} memory, {} swap, cgroup v{}",
-                text(&host.os),
-                text(&host.kernel),
-                number(host.cpus, count),
-                text(&host.cpu_model),
-                number(host.memory_bytes, bytes),
-                number(host.swap_bytes, bytes),
-                text(&host.cgroup_version)
-            ),
-        ),
-        (
-            "engine",
-            format!(
-                "{} {}, storage {}, cgroup driver {}",
-                text(&engine.name),
-                text(&engine.version),
-                text(&engine.storage_driver),
-                text(&engine.cgroup_driver)
-            ),
-        ),
-    ];
-    for image in &manifest.images {
-        facts.push((
-            "image",
-            format!(
-                "{}: {} ({}), version {}",
-                image.role,
-                image.reference,
-                text(&image.id),
-                text(&image.program_version)
-            ),
-        ));
-    }
     out.push_str("\n## Environment\n\n| | |\n|---|---|\n");
-    for (name, value) in facts {
+    for (name, value) in facts(analysis.manifest) {
         let _ = writeln!(out, "| {name} | {} |", escape(&value));
     }
-}
-
-fn method(out: &mut String, analysis: &Analysis<'_>) {
-    let mut methods: Vec<&str> = analysis
-        .cells
-        .iter()
-        .flat_map(|c| c.columns.iter())
-        .filter(|c| c.summary.interval.is_some())
-        .map(|c| c.summary.method)
-        .collect();
-    methods.sort_unstable();
-    methods.dedup();
-    let _ = write!(
-        out,
-        "\n## Method\n\nMedians of {} repetitions with 95 % confidence intervals ({}). Latencies are the client's, from the intended send time; only the measured window counts; requests that failed are in no latency. Cells ran in seeded random order within blocks, controls in every block. Every number is in `summary.csv` and `trials.csv`, whose columns docs/columns.md explains; docs/verdicts.md explains the verdicts.\n",
-        analysis.manifest.repetitions,
-        if methods.is_empty() {
-            "none: one repetition".to_owned()
-        } else {
-            methods.join(", ")
-        }
-    );
+    let _ = write!(out, "\n## Method\n\n{}\n", method(analysis));
 }
 
 #[cfg(test)]

@@ -1,71 +1,57 @@
 //! Tables and files made from a results folder alone, never from the measuring process.
 
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 
-use thiserror::Error;
-
+use crate::record::manifest::Manifest;
+use crate::record::trial::TrialRecord;
 use crate::record::{Folder, RecordError};
 
 pub mod analysis;
 pub mod csv;
+pub mod docs;
+pub mod environment;
 pub mod histograms;
+pub mod html;
+pub mod json;
+pub mod markdown;
 pub mod summary;
 pub mod table;
 pub mod text;
 
-/// A report could not be made.
-#[derive(Debug, Error)]
-pub enum ReportError {
-    /// The folder could not be read or written.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    /// A CSV could not be written to memory.
-    #[error("failed to write {file}: {cause}")]
-    Csv {
-        /// The file.
-        file: &'static str,
-        /// Why.
-        cause: csv::CsvError,
-    },
+/// The table for a terminal, with headline, what was left out, and notices.
+#[must_use]
+pub fn table(manifest: &Manifest, trials: &[TrialRecord]) -> String {
+    table::render(&analysis::analyse(manifest, trials))
 }
 
-/// What was made of a results folder.
-#[derive(Debug)]
-pub struct Rebuilt {
-    /// Files written.
-    pub files: Vec<PathBuf>,
-    /// The table for a terminal.
-    pub table: String,
-    /// What was repaired or left out while reading.
-    pub notices: Vec<String>,
-}
-
-/// Writes every derived file of a results folder again, each atomically, from its manifest and its trials alone.
+/// Writes every derived file of a results folder again, each atomically, from its manifest and its trials alone; tells
+/// which.
 ///
 /// # Errors
-/// When the folder cannot be read (see [`RecordError`]) or written.
-pub fn rebuild(folder: &Path) -> Result<Rebuilt, ReportError> {
-    let folder = Folder::open(folder)?;
+/// When the folder cannot be read or written.
+pub fn rebuild(folder: &Folder) -> Result<Vec<PathBuf>, RecordError> {
     let manifest = folder.manifest()?;
     let trials = folder.trials()?;
     let analysis = analysis::analyse(&manifest, &trials.records);
     let mut files = Vec::new();
-    let tables: [(&'static str, Result<Vec<u8>, csv::CsvError>); 3] = [
+    for (name, bytes) in [
         ("trials.csv", csv::trials(&analysis)),
         ("summary.csv", csv::summary(&analysis)),
         ("samples.csv", csv::samples(&analysis)),
-    ];
-    for (file, bytes) in tables {
-        let bytes = bytes.map_err(|cause| ReportError::Csv { file, cause })?;
-        files.push(folder.write(file, &bytes)?);
+    ] {
+        files.push(folder.write(name, &bytes.map_err(io::Error::other)?)?);
     }
-    for (file, bytes) in histograms::files(&analysis) {
-        files.push(folder.write(&file, &bytes)?);
+    let summary = json::render(&analysis).map_err(io::Error::from)?;
+    for (name, text) in [
+        ("summary.json", summary),
+        ("report.md", markdown::render(&analysis)),
+        ("report.html", html::render(&analysis)),
+    ] {
+        files.push(folder.write(name, text.as_bytes())?);
     }
-    let table = table::render(&analysis);
-    Ok(Rebuilt {
-        files,
-        table,
-        notices: trials.notices,
-    })
+    for (name, bytes) in histograms::files(&analysis) {
+        files.push(folder.write(&name, &bytes)?);
+    }
+    Ok(files)
 }

@@ -73,4 +73,29 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// The numbers behind it, in words, the deciding ones first.
     pub evidence: Vec<String>,
+    /// With `ok`: the client is worse off and nothing explains it, or the signs are not clear of chance. Shown as `ok?`.
+    #[serde(default)]
+    pub uncertain: bool,
+}
+
+impl Judgement {
+    /// A verdict without doubt.
+    #[must_use]
+    pub fn new(verdict: Verdict, evidence: Vec<String>) -> Self {
+        Self {
+            verdict,
+            evidence,
+            uncertain: false,
+        }
+    }
+
+    /// As shown: the verdict's name, or `ok?`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        if self.uncertain && self.verdict == Verdict::Ok {
+            "ok?"
+        } else {
+            self.verdict.name()
+        }
+    }
 }

@@ -17,7 +17,7 @@ mod load;
 mod proxy;
 mod queues;
 
-pub(crate) use identity::{control_name, failure_name, status_name};
+pub(crate) use identity::control_name;
 pub(crate) use latency::{METRICS, PERCENTILES};
 pub(crate) use proxy::{REFUSALS, concurrency as proxy_concurrency, refusals};
 
@@ -56,7 +56,8 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 
 impl From<u64> for Cell {
     fn from(value: u64) -> Self {
-        i64::try_from(value).map_or(Self::Float(value as f64), Self::Int)
+        // As digits where it does not fit (a seed): a float would lose the last of them.
+        i64::try_from(value).map_or_else(|_| Self::Text(value.to_string()), Self::Int)
     }
 }
 

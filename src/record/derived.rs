@@ -124,6 +124,16 @@ pub fn memory_values(
     samples.iter().filter_map(|s| gauge(&s.memory)).collect()
 }
 
+/// Largest sample of descriptors open in one of the proxy's processes.
+#[must_use]
+pub fn open_fds(trial: &TrialRecord) -> Option<u64> {
+    let samples = &probe(trial)?.samples;
+    samples
+        .iter()
+        .filter_map(|s| s.open_fds_max.or(s.open_fds))
+        .max()
+}
+
 /// Mean, `None` of nothing.
 #[must_use]
 pub fn mean(values: &[u64]) -> Option<f64> {

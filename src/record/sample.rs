@@ -408,6 +408,8 @@ fn envoy_stats() -> ProxyStats {
             gauge("cluster.backend.upstream_rq_pending_active", 0.0),
         ]),
         histograms: BTreeMap::new(),
+        read_start_us: Some(-2_000),
+        read_end_us: Some(3_000),
         missing: Vec::new(),
     }
 }

@@ -59,7 +59,7 @@ pub struct CellReport {
 }
 
 /// Repetitions by status.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counts {
     /// Planned.
     pub planned: u32,

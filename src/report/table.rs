@@ -175,16 +175,7 @@ pub(crate) fn status(cell: &CellReport) -> String {
     let Some(judgement) = &cell.judgement else {
         return format!("0/{} run", counts.planned);
     };
-    let unexplained = judgement.verdict == Verdict::Ok
-        && judgement
-            .evidence
-            .iter()
-            .any(|e| e.starts_with("unexplained") || e.starts_with("looks like"));
-    let name = if unexplained {
-        "ok?"
-    } else {
-        judgement.verdict.name()
-    };
+    let name = judgement.name();
     let usable = if judgement.verdict == Verdict::Invalid {
         counts.valid
     } else {

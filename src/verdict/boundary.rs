@@ -1,8 +1,9 @@
-//! Where along each axis the verdict leaves `ok`.
+//! Where along each axis the verdict changes: the answer to the question of a run.
 //!
-//! An axis is cut into slices: all cells that differ in this factor alone. In each slice the levels stand in ascending
-//! order; the boundary lies between the largest level that is not `ok` and the levels above it. An axis along which no
-//! slice changes its verdict has no effect.
+//! An axis is cut into slices: all cells that differ in this factor alone, in ascending order of its levels. In each
+//! slice one end is the reference: the end that is `ok` (the largest level if both or neither are). The boundary is the
+//! level nearest to it whose verdict differs. A slice with one verdict has no boundary, and an axis without any has no
+//! effect: what is wrong there is told by another axis.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,10 @@ use super::{Judgement, Verdict};
 use crate::record::manifest::FactorLevels;
 use crate::record::trial::Factor;
 
+mod quantity;
 mod sentence;
+
+pub use quantity::{ascending, quantity};
 
 /// A cell with its verdict.
 #[derive(Debug, Clone, Copy)]
@@ -50,11 +54,39 @@ pub struct Slice {
     /// The other factors.
     pub fixed: Vec<Factor>,
     /// Levels with their verdicts, ascending.
-    pub levels: Vec<(String, Verdict)>,
-    /// Largest level that is not `ok`; `None` when all are.
-    pub largest_not_ok: Option<String>,
-    /// Smallest level from which on all are `ok`; `None` when the largest is not.
-    pub smallest_ok: Option<String>,
+    pub levels: Vec<LevelVerdict>,
+    /// Where the verdict changes; `None` when it does not.
+    pub change: Option<Change>,
+}
+
+/// A level and the verdict there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LevelVerdict {
+    /// The level.
+    pub level: String,
+    /// The verdict.
+    pub verdict: Verdict,
+}
+
+/// Where a verdict changes along an axis.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// The level nearest to the reference whose verdict differs from the reference's.
+    pub at: LevelVerdict,
+    /// Whether the levels beyond the boundary are the smaller ones (as with limits) or the larger ones (as with load).
+    pub side: Side,
+    /// The last level before the boundary, seen from the reference.
+    pub before: LevelVerdict,
+}
+
+/// A direction along an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// Towards smaller levels.
+    Smaller,
+    /// Towards larger levels.
+    Larger,
 }
 
 /// Finds the boundary. Cells with the verdict `invalid` are passed over: they tell nothing.
@@ -69,7 +101,7 @@ pub fn find(factors: &[FactorLevels], cells: &[JudgedCell<'_>]) -> Boundary {
         .iter()
         .filter(|f| f.levels.len() > 1)
         .map(|factor| axis(factor, &told))
-        .filter(|axis| !axis.slices.is_empty())
+        .filter(|axis| axis.slices.iter().any(|s| s.levels.len() > 1))
         .collect();
     let headline = sentence::headline(&axes, &told);
     Boundary { axes, headline }
@@ -79,91 +111,61 @@ fn axis(factor: &FactorLevels, cells: &[JudgedCell<'_>]) -> Axis {
     let levels = ascending(&factor.levels);
     let mut slices: Vec<Slice> = Vec::new();
     for cell in cells {
-        let fixed: Vec<Factor> = cell
-            .factors
-            .iter()
-            .filter(|f| f.name != factor.name)
-            .cloned()
-            .collect();
+        let others = cell.factors.iter().filter(|f| f.name != factor.name);
+        let fixed: Vec<Factor> = others.cloned().collect();
         if slices.iter().any(|s| s.fixed == fixed) {
             continue;
         }
-        let found: Vec<(String, Verdict)> = levels
-            .iter()
-            .filter_map(|level| {
-                let cell = cells.iter().find(|c| at(c, &factor.name, level, &fixed))?;
-                Some((level.clone(), cell.judgement.verdict))
+        let found = levels.iter().filter_map(|level| {
+            let cell = cells.iter().find(|c| at(c, &factor.name, level, &fixed))?;
+            Some(LevelVerdict {
+                level: level.clone(),
+                verdict: cell.judgement.verdict,
             })
-            .collect();
-        slices.push(slice(fixed, found));
+        });
+        let levels: Vec<LevelVerdict> = found.collect();
+        slices.push(Slice {
+            change: change(&levels),
+            fixed,
+            levels,
+        });
     }
-    let has_effect = slices
-        .iter()
-        .any(|s| s.levels.windows(2).any(|w| w[0].1 != w[1].1));
     Axis {
         factor: factor.name.clone(),
-        has_effect,
+        has_effect: slices.iter().any(|s| s.change.is_some()),
         slices,
     }
 }
 
-fn slice(fixed: Vec<Factor>, levels: Vec<(String, Verdict)>) -> Slice {
-    let last_bad = levels
-        .iter()
-        .rposition(|(_, verdict)| *verdict != Verdict::Ok);
-    let first_ok = last_bad.map_or(0, |i| i + 1);
-    Slice {
-        fixed,
-        largest_not_ok: last_bad.map(|i| levels[i].0.clone()),
-        smallest_ok: levels.get(first_ok).map(|(level, _)| level.clone()),
-        levels,
+fn change(levels: &[LevelVerdict]) -> Option<Change> {
+    let (first, last) = (levels.first()?, levels.last()?);
+    let from_small = first.verdict == Verdict::Ok && last.verdict != Verdict::Ok;
+    if from_small {
+        let i = levels.iter().position(|l| l.verdict != first.verdict)?;
+        return Some(Change {
+            at: levels[i].clone(),
+            side: Side::Larger,
+            before: levels[i - 1].clone(),
+        });
     }
+    let i = levels.iter().rposition(|l| l.verdict != last.verdict)?;
+    Some(Change {
+        at: levels[i].clone(),
+        side: Side::Smaller,
+        before: levels[i + 1].clone(),
+    })
 }
 
+/// Whether a cell has this level of the factor and these of the others.
 fn at(cell: &JudgedCell<'_>, factor: &str, level: &str, fixed: &[Factor]) -> bool {
     cell.factors.iter().all(|f| {
         if f.name == factor {
             f.level == level
         } else {
-            fixed.iter().any(|x| x == f)
+            fixed.contains(f)
         }
     })
 }
 
-/// Levels in ascending order of their quantity; those that are no quantity keep the matrix's order.
-#[must_use]
-pub fn ascending(levels: &[String]) -> Vec<String> {
-    let mut sorted = levels.to_vec();
-    if sorted.iter().all(|l| quantity(l).is_some()) {
-        sorted.sort_by(|a, b| {
-            let (a, b) = (quantity(a).unwrap_or(0.0), quantity(b).unwrap_or(0.0));
-            a.total_cmp(&b)
-        });
-    }
-    sorted
-}
-
-/// The size of a level, for ordering: a number with a Kubernetes, byte or time suffix.
-#[must_use]
-pub fn quantity(level: &str) -> Option<f64> {
-    let level = level.trim();
-    let digits = level
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(level.len());
-    let number: f64 = level[..digits].parse().ok()?;
-    let factor = match level[digits..].trim() {
-        "" | "B" | "s" => 1.0,
-        "m" | "ms" => 1e-3,
-        "us" | "µs" => 1e-6,
-        "ns" => 1e-9,
-        "min" => 60.0,
-        "k" | "K" | "kB" => 1e3,
-        "M" | "MB" => 1e6,
-        "G" | "GB" => 1e9,
-        "Ki" | "KiB" => 1024.0,
-        "Mi" | "MiB" => 1024.0 * 1024.0,
-        "Gi" | "GiB" => 1024.0 * 1024.0 * 1024.0,
-        _ => return None,
-    };
-    Some(number * factor)
-}
+#[cfg(test)]
+mod tests;

@@ -79,21 +79,31 @@ pub fn judge_cell(trials: &[&Judgement], numbers: &CellNumbers) -> Option<Judgem
         let mut evidence: Vec<String> = trials.iter().flat_map(|j| j.evidence.clone()).collect();
         evidence.sort();
         evidence.dedup();
-        return Some(Judgement {
-            verdict: Verdict::Invalid,
-            evidence,
-        });
+        return Some(Judgement::new(Verdict::Invalid, evidence));
     };
     let representative = usable.iter().find(|j| j.verdict == verdict);
     let own = representative.map_or_else(Vec::new, |j| j.evidence.clone());
     let votes = format!("{count} of {} repetitions", usable.len());
     let resource = matches!(verdict, Verdict::Cpu | Verdict::Memory | Verdict::Swap);
     if !resource {
-        let mut evidence = own;
+        let fine = verdict == Verdict::Ok && !representative.is_some_and(|j| j.uncertain);
+        let mut evidence = match numbers.comparison() {
+            // The medians say more than one repetition's own words.
+            Some(comparison) if fine => {
+                let ratio = numbers.response_ratio.as_ref().and_then(ratio_text);
+                std::iter::once(comparison).chain(ratio).collect()
+            }
+            _ => own,
+        };
         if usable.len() > 1 {
             evidence.push(votes);
         }
-        return Some(Judgement { verdict, evidence });
+        let uncertain = representative.is_some_and(|j| j.uncertain);
+        return Some(Judgement {
+            verdict,
+            evidence,
+            uncertain,
+        });
     }
     Some(resource_verdict(verdict, own, votes, numbers))
 }
@@ -132,9 +142,10 @@ fn resource_verdict(
         return Judgement {
             verdict: Verdict::Ok,
             evidence,
+            uncertain: true,
         };
     }
-    Judgement { verdict, evidence }
+    Judgement::new(verdict, evidence)
 }
 
 fn ratio_text(ratio: &Estimate) -> Option<String> {
@@ -146,3 +157,6 @@ fn ratio_text(ratio: &Estimate) -> Option<String> {
         significant(i.high)
     ))
 }
+
+#[cfg(test)]
+mod tests;

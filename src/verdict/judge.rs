@@ -12,10 +12,7 @@ use crate::record::trial::{Control, FailureKind, TrialRecord, TrialStatus};
 pub fn judge(trial: &TrialRecord, controls: &ControlStats) -> Judgement {
     let reasons = invalid(trial);
     if !reasons.is_empty() {
-        return Judgement {
-            verdict: Verdict::Invalid,
-            evidence: reasons,
-        };
+        return Judgement::new(Verdict::Invalid, reasons);
     }
     let effect = effect::of(trial, controls);
     let mut found: Vec<(Verdict, Vec<String>)> = Vec::new();
@@ -33,18 +30,19 @@ pub fn judge(trial: &TrialRecord, controls: &ControlStats) -> Judgement {
                     .map(|sign| format!("also: {sign}")),
             );
             dedup(&mut evidence);
-            Judgement { verdict, evidence }
+            Judgement::new(verdict, evidence)
         }
         None => Judgement {
             verdict: Verdict::Ok,
             evidence: nothing_found(trial, &effect),
+            uncertain: effect.hurts(),
         },
     }
 }
 
 /// Why the numbers must not be used: what the record says, and what was decided when it was written.
 fn invalid(trial: &TrialRecord) -> Vec<String> {
-    let mut reasons = validity::reasons(trial);
+    let mut reasons = validity::findings(trial).reasons;
     let harness = matches!(
         trial.failure,
         Some(FailureKind::Engine | FailureKind::Harness)
@@ -131,3 +129,6 @@ fn dedup(texts: &mut Vec<String>) {
     let mut seen = std::collections::BTreeSet::new();
     texts.retain(|t| seen.insert(t.trim_start_matches("also: ").to_owned()));
 }
+
+#[cfg(test)]
+mod tests;

@@ -118,12 +118,9 @@ pub(super) fn hung(trial: &TrialRecord) -> Signs {
 }
 
 pub(super) fn descriptors(trial: &TrialRecord) -> Signs {
-    if let Some(limit) = trial.nofile
-        && let Some(open) = derived::probe(trial)?
-            .samples
-            .iter()
-            .filter_map(|s| s.open_fds)
-            .max()
+    let in_force = derived::probe(trial).and_then(|p| p.nofile_limit);
+    if let Some(limit) = in_force.or(trial.nofile)
+        && let Some(open) = derived::open_fds(trial)
         && open + DESCRIPTOR_MARGIN >= limit
     {
         return Some(vec![format!("{open} descriptors open, limit {limit}")]);
@@ -137,7 +134,7 @@ pub(super) fn accept_overflow(trial: &TrialRecord) -> Signs {
     let overflows = over_window(trial, |c| c.listen_overflows).filter(|&o| o > 0)?;
     let load = derived::load(trial)?;
     let accepted = value(trial, "proxy_downstream_cx").number().unwrap_or(0.0);
-    let connections = accepted.max(load.handshake.scheduled as f64);
+    let connections = accepted.max((load.handshake.scheduled + load.connections_opened) as f64);
     if (overflows as f64) < OVERFLOW_SHARE * connections {
         return None;
     }

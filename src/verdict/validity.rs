@@ -2,10 +2,12 @@
 //!
 //! Each bound is a constant here and is told in docs/verdicts.md.
 
+mod handshakes;
 mod limits;
 mod surroundings;
 
 use crate::record::trial::TrialRecord;
+use crate::spec::settings::Settings;
 
 pub use limits::UNLIMITED_MEMORY_FLOOR_BYTES;
 pub use surroundings::{
@@ -32,10 +34,13 @@ impl Findings {
     }
 }
 
-/// Why a trial's numbers must not be used, from its record alone. Empty: nothing speaks against them.
+/// Why a trial's numbers must not be used: by its record, and by the settings that it was to run with. Empty: nothing
+/// speaks against them.
 #[must_use]
-pub fn reasons(trial: &TrialRecord) -> Vec<String> {
-    findings(trial).reasons
+pub fn reasons(trial: &TrialRecord, settings: &Settings) -> Vec<String> {
+    let mut findings = findings(trial);
+    handshakes::check(trial, &settings.tls, &mut findings);
+    findings.reasons
 }
 
 /// Everything that a trial's record says for and against itself.

@@ -258,14 +258,15 @@ fn events(b: &mut Builder) {
         "open_fds_max",
         "count",
         count,
-        "Largest sample of descriptors open in the proxy.",
-        |t| {
-            derived::probe(t)?
-                .samples
-                .iter()
-                .filter_map(|s| s.open_fds)
-                .max()
-        },
+        "Largest sample of descriptors open in one of the proxy's processes.",
+        |t| derived::open_fds(t),
+    );
+    b.add(
+        "nofile_limit",
+        "count",
+        Kind::Fact,
+        "Descriptor limit in force in the proxy's process when the window began.",
+        |t| derived::probe(t).and_then(|p| p.nofile_limit),
     );
 }
 

@@ -118,6 +118,32 @@ fn errors(b: &mut Builder) {
         );
     }
     b.add(
+        "connections_opened",
+        "count",
+        Kind::Count,
+        "Persistent connections opened in the window: replacements, and those on demand.",
+        of(|l| l.connections_opened),
+    );
+    b.add(
+        "connection_errors",
+        "count",
+        Kind::Count,
+        "Persistent connections that failed or could not be opened in the window. A request that such a failure took along is in `errors` too.",
+        of(|l| l.connection_errors.values().sum::<u64>()),
+    );
+    b.add(
+        "connection_error_classes",
+        "",
+        Kind::Text,
+        "The same by class, most frequent first, with counts.",
+        of(|l| {
+            let named = ERROR_CLASSES.iter().filter_map(|(class, name)| {
+                Some(((*name).to_owned(), *l.connection_errors.get(class)?))
+            });
+            counted(named)
+        }),
+    );
+    b.add(
         "status_codes",
         "",
         Kind::Text,

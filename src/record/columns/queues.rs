@@ -143,11 +143,14 @@ fn accept(b: &mut Builder) {
     }
 }
 
-/// Connections accepted per second: by the proxy's own count, else as many as the generator completed.
+/// Connections accepted per second: by the proxy's own count, else as many as the generator opened.
 fn accept_rate(trial: &TrialRecord) -> Option<f64> {
     let load = derived::load(trial)?;
     let counted = super::proxy::accepted_connections(trial);
-    per_second(load, counted.unwrap_or(load.handshake.completed))
+    per_second(
+        load,
+        counted.unwrap_or(load.handshake.completed + load.connections_opened),
+    )
 }
 
 fn waits(b: &mut Builder) {
@@ -155,7 +158,7 @@ fn waits(b: &mut Builder) {
         "accept_queue_wait_us",
         "us",
         Kind::Latency,
-        "Mean time in the accept queue by Little's law: mean depth ÷ connections accepted per second (the proxy's own count, else completed handshakes).",
+        "Mean time in the accept queue by Little's law: mean depth ÷ connections accepted per second (the proxy's own count, else completed handshakes and persistent connections opened).",
         |t| littles_wait_us(mean(&queue_values(t, accept_depth)), accept_rate(t)),
     );
     b.add(

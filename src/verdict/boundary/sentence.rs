@@ -1,83 +1,105 @@
 //! The boundary in sentences.
 
-use super::{Axis, JudgedCell, Slice};
+use super::{Axis, Change, JudgedCell, Side, Slice, at, quantity};
 use crate::record::trial::Factor;
 use crate::verdict::Verdict;
 
-/// At most this many slices of one axis get a sentence each; the table tells the rest.
+/// At most this many boundaries of one axis get a sentence each; the table tells the rest.
 const MAX_SENTENCES: usize = 4;
+/// At most this many combinations of the other factors are named in one sentence.
+const MAX_PLACES: usize = 3;
 
 pub(super) fn headline(axes: &[Axis], cells: &[JudgedCell<'_>]) -> Vec<String> {
-    if cells.is_empty() {
+    let Some(first) = cells.first() else {
         return Vec::new();
-    }
-    if cells.iter().all(|c| c.judgement.verdict == Verdict::Ok) {
-        return vec!["No limit of this matrix has an effect: every cell is ok.".to_owned()];
+    };
+    let verdict = first.judgement.verdict;
+    if cells.iter().all(|c| c.judgement.verdict == verdict) {
+        return vec![one_verdict(first, cells)];
     }
     let mut sentences = Vec::new();
     for axis in axes {
         if axis.has_effect {
-            sentences.extend(with_effect(axis, cells));
+            sentences.extend(with_effect(axis, axes, cells));
         } else {
             sentences.push(without_effect(axis));
         }
     }
-    if sentences.is_empty() {
-        sentences.extend(cells.iter().map(|c| {
-            format!(
-                "{}: {}.",
-                c.judgement.verdict.name(),
-                c.judgement.evidence.join(", ")
-            )
-        }));
-    }
     sentences
 }
 
+fn one_verdict(first: &JudgedCell<'_>, cells: &[JudgedCell<'_>]) -> String {
+    let number = cells.len();
+    if first.judgement.verdict == Verdict::Ok {
+        let whole = if number == 1 {
+            "The cell is ok"
+        } else {
+            "Every cell is ok"
+        };
+        let mut unclear = cells.iter().filter(|c| c.judgement.uncertain);
+        let Some(one) = unclear.next() else {
+            return format!("{whole}: no limit of this matrix has an effect.");
+        };
+        let evidence = one.judgement.evidence.join(", ");
+        let unclear = 1 + unclear.count();
+        let verb = if unclear == 1 { "is" } else { "are" };
+        return format!(
+            "{whole}, but {unclear} of {number} {verb} not explained (ok?): {evidence}."
+        );
+    }
+    let place = if number == 1 {
+        String::new()
+    } else {
+        format!(" in every cell; at {}", words(first.factors.iter()))
+    };
+    let evidence = first.judgement.evidence.join(", ");
+    format!(
+        "Always: {}{place}: {evidence}.",
+        meaning(first.judgement.verdict)
+    )
+}
+
 fn without_effect(axis: &Axis) -> String {
-    let levels: Vec<&str> = axis
-        .slices
-        .iter()
-        .max_by_key(|s| s.levels.len())
-        .map_or_else(Vec::new, |s| {
-            s.levels.iter().map(|(l, _)| l.as_str()).collect()
-        });
-    match levels.as_slice() {
-        [] => format!("{}: no effect.", axis.factor),
-        [one] => format!("{} {one}: nothing to compare with.", axis.factor),
-        [smallest, ..] if super::quantity(smallest).is_some() => {
+    let longest = axis.slices.iter().max_by_key(|s| s.levels.len());
+    let levels: Vec<&str> = longest.map_or_else(Vec::new, |s| {
+        s.levels.iter().map(|l| l.level.as_str()).collect()
+    });
+    match levels.first() {
+        Some(smallest) if quantity(smallest).is_some() => {
             format!("{} ≥ {smallest}: no effect on the verdict.", axis.factor)
         }
-        all => format!(
+        _ => format!(
             "{} {}: no effect on the verdict.",
             axis.factor,
-            all.join(", ")
+            levels.join(", ")
         ),
     }
 }
 
-/// One sentence when every slice has the same boundary, else one for each group of slices that share one.
-fn with_effect(axis: &Axis, cells: &[JudgedCell<'_>]) -> Vec<String> {
-    let mut groups: Vec<(&Slice, Vec<&Slice>)> = Vec::new();
-    for slice in &axis.slices {
-        let same = |other: &Slice| {
-            other.largest_not_ok == slice.largest_not_ok
-                && verdict_at(other, &other.largest_not_ok)
-                    == verdict_at(slice, &slice.largest_not_ok)
+/// One sentence for each group of slices with the same boundary.
+fn with_effect(axis: &Axis, axes: &[Axis], cells: &[JudgedCell<'_>]) -> Vec<String> {
+    let mut groups: Vec<(&Change, Vec<&Slice>)> = Vec::new();
+    let mut unchanged = 0;
+    for slice in axis.slices.iter().filter(|s| s.levels.len() > 1) {
+        let Some(change) = &slice.change else {
+            unchanged += 1;
+            continue;
         };
-        match groups.iter_mut().find(|(first, _)| same(first)) {
+        match groups
+            .iter_mut()
+            .find(|(c, _)| c.at == change.at && c.side == change.side)
+        {
             Some((_, members)) => members.push(slice),
-            None => groups.push((slice, vec![slice])),
+            None => groups.push((change, vec![slice])),
         }
     }
-    let alone = groups.len() == 1;
-    let more = groups.len().saturating_sub(MAX_SENTENCES);
+    let everywhere = groups.len() == 1 && unchanged == 0;
     let mut sentences: Vec<String> = groups
         .iter()
         .take(MAX_SENTENCES)
-        .map(|(slice, members)| sentence(axis, slice, members, alone, cells))
+        .map(|(change, members)| sentence(axis, axes, change, members, everywhere, cells))
         .collect();
-    if more > 0 {
+    if let Some(more) = groups.len().checked_sub(MAX_SENTENCES).filter(|&m| m > 0) {
         sentences.push(format!(
             "{}: {more} more boundaries, see the table.",
             axis.factor
@@ -86,101 +108,87 @@ fn with_effect(axis: &Axis, cells: &[JudgedCell<'_>]) -> Vec<String> {
     sentences
 }
 
-fn verdict_at(slice: &Slice, level: &Option<String>) -> Option<Verdict> {
-    let level = level.as_ref()?;
-    slice
-        .levels
-        .iter()
-        .find(|(l, _)| l == level)
-        .map(|(_, v)| *v)
-}
-
 fn sentence(
     axis: &Axis,
-    slice: &Slice,
+    axes: &[Axis],
+    change: &Change,
     members: &[&Slice],
-    alone: bool,
+    everywhere: bool,
     cells: &[JudgedCell<'_>],
 ) -> String {
-    let place = if alone {
-        String::new()
-    } else {
-        place(axis, members)
+    let varied = |factors: &[Factor]| {
+        words(
+            factors
+                .iter()
+                .filter(|f| axes.iter().any(|a| a.factor == f.name)),
+        )
     };
-    let Some(level) = &slice.largest_not_ok else {
-        let smallest = slice.levels.first().map_or("", |(l, _)| l.as_str());
-        return format!("{} ≥ {smallest}{place}: no effect.", axis.factor);
-    };
-    let verdict = verdict_at(slice, &slice.largest_not_ok).unwrap_or(Verdict::Ok);
-    // The worst levels may have other names for it; the boundary is where it starts.
-    let relation = if slice.levels.first().is_some_and(|(l, _)| l == level) {
-        "="
-    } else {
-        "≤"
-    };
-    let relation = if super::quantity(level).is_some() {
-        relation
-    } else {
-        "="
-    };
-    let mut text = format!(
-        "{} {relation} {level}{place}: {}",
-        axis.factor,
-        what(verdict)
-    );
+    let mut text = range(axis, members[0], change);
+    if !everywhere {
+        let places: Vec<String> = members.iter().map(|s| varied(&s.fixed)).collect();
+        text.push_str(&format!(" at {}", listed(&places)));
+    }
+    text.push_str(&format!(": {}", meaning(change.at.verdict)));
+    let first = members[0];
     let cell = cells
         .iter()
-        .find(|c| super::at(c, &axis.factor, level, &slice.fixed));
+        .find(|c| at(c, &axis.factor, &change.at.level, &first.fixed));
     if let Some(cell) = cell {
-        // The count of repetitions and the ratio stand in the table.
-        let evidence: Vec<&str> = cell
-            .judgement
-            .evidence
-            .iter()
-            .map(String::as_str)
+        // The count of repetitions and the ratio stand in the reports.
+        let evidence = cell.judgement.evidence.iter().map(String::as_str);
+        let evidence: Vec<&str> = evidence
             .filter(|e| !e.ends_with("repetitions") && !e.contains("× unlimited ["))
             .collect();
         if !evidence.is_empty() {
             text.push_str(&format!(": {}", evidence.join(", ")));
         }
         if members.len() > 1 {
-            text.push_str(&format!(" (at {})", factors(cell.factors)));
+            text.push_str(&format!(" (at {})", varied(cell.factors)));
         }
     }
     text.push('.');
     text
 }
 
-fn place(axis: &Axis, members: &[&Slice]) -> String {
-    let fixed: Vec<String> = members
+/// `cpu ≤ 500m`, or `cpu = 500m` where levels beyond it have another verdict.
+fn range(axis: &Axis, slice: &Slice, change: &Change) -> String {
+    let level = &change.at.level;
+    let place = slice
+        .levels
         .iter()
-        .map(|s| factors(&s.fixed))
-        .filter(|f| !f.is_empty())
-        .collect();
-    let mut shown = fixed.iter().take(3).cloned().collect::<Vec<_>>().join("; ");
-    if fixed.len() > 3 {
-        shown.push_str(&format!(
-            "; {} more of {}",
-            fixed.len() - 3,
-            axis.slices.len()
-        ));
-    }
-    if shown.is_empty() {
-        String::new()
+        .position(|l| *l == change.at)
+        .unwrap_or(0);
+    let beyond = match change.side {
+        Side::Smaller => &slice.levels[..place],
+        Side::Larger => &slice.levels[place + 1..],
+    };
+    let relation = if beyond.is_empty() || quantity(level).is_none() {
+        "="
+    } else if beyond.iter().all(|l| l.verdict == change.at.verdict) {
+        match change.side {
+            Side::Smaller => "≤",
+            Side::Larger => "≥",
+        }
     } else {
-        format!(" at {shown}")
-    }
+        "="
+    };
+    format!("{} {relation} {level}", axis.factor)
 }
 
-fn factors(factors: &[Factor]) -> String {
-    let words: Vec<String> = factors
-        .iter()
-        .map(|f| format!("{} {}", f.name, f.level))
-        .collect();
+fn listed(places: &[String]) -> String {
+    let mut shown = places[..places.len().min(MAX_PLACES)].join("; ");
+    if places.len() > MAX_PLACES {
+        shown.push_str(&format!("; and {} more", places.len() - MAX_PLACES));
+    }
+    shown
+}
+
+fn words<'a>(factors: impl Iterator<Item = &'a Factor>) -> String {
+    let words: Vec<String> = factors.map(|f| format!("{} {}", f.name, f.level)).collect();
     words.join(", ")
 }
 
-fn what(verdict: Verdict) -> &'static str {
+fn meaning(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Invalid => "the numbers must not be used",
         Verdict::Oom => "the kernel kills the proxy for memory",
@@ -193,6 +201,6 @@ fn what(verdict: Verdict) -> &'static str {
         Verdict::Memory => "the memory limit dominates",
         Verdict::Swap => "swapping dominates",
         Verdict::Application => "the application dominates",
-        Verdict::Ok => "no effect",
+        Verdict::Ok => "ok",
     }
 }

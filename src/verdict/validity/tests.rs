@@ -32,7 +32,7 @@ fn parent(trial: &mut TrialRecord, change: impl Fn(&mut CgroupLimits)) {
 
 #[track_caller]
 fn assert_reasons(trial: &TrialRecord, expected: &[&str]) {
-    assert_eq!(reasons(trial), expected);
+    assert_eq!(findings(trial).reasons, expected);
 }
 
 #[track_caller]
@@ -371,3 +371,37 @@ fn missing_samples_are_told() {
 }
 
 use crate::load::report::ErrorClass;
+
+#[test]
+fn handshakes_were_not_as_asked() {
+    let mut settings = sample::manifest(&[]).base;
+    let mut t = trial();
+    assert_eq!(reasons(&t, &settings), Vec::<String>::new());
+    let load = t
+        .agent
+        .as_mut()
+        .and_then(|a| a.load.as_mut())
+        .expect("load");
+    (load.handshake.full, load.handshake.resumed) = (41, 59);
+    load.negotiated
+        .insert("TLSv1_2 TLS_ECDHE secp256r1 full".to_owned(), 3);
+    assert_eq!(
+        reasons(&t, &settings),
+        [
+            "handshakes: 59 of 100 resumed a session, though resumption is off",
+            "handshakes: 3 negotiated TLSv1_2 TLS_ECDHE secp256r1 full, TLSv1_3 asked",
+        ]
+    );
+    settings.tls.resumption = true;
+    let mut t = trial();
+    let load = t
+        .agent
+        .as_mut()
+        .and_then(|a| a.load.as_mut())
+        .expect("load");
+    load.handshake.full = 100;
+    assert_eq!(
+        reasons(&t, &settings),
+        ["handshakes: none of 100 resumed a session, though resumption is on"]
+    );
+}

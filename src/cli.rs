@@ -59,8 +59,7 @@ fn dispatch(command: Command) -> Result<u8, Failure> {
         },
         Command::Clean(args) => asynchronous(run::clean(args)),
         Command::Agent { job } => {
-            let mut out = std::io::stdout();
-            crate::agent::run(&job, &mut out).map_err(|e| Failure::new(1, format!("cannot write the result: {e}")))?;
+            crate::agent::run(&job, std::io::stdout()).map_err(|e| Failure::new(1, format!("cannot write the result: {e}")))?;
             Ok(0)
         }
         Command::Facts => {

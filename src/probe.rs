@@ -14,10 +14,15 @@ pub mod text;
 
 mod cgroup;
 mod descriptors;
+mod envoy;
 mod file;
+mod haproxy;
 mod host;
+mod http;
 mod net;
+mod nginx;
 mod sockets;
+mod stats;
 mod watcher;
 
 use std::path::PathBuf;

@@ -2,6 +2,7 @@
 
 mod error;
 mod lock;
+mod needs;
 mod preflight;
 mod trials;
 
@@ -12,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use error::RunError;
 pub use lock::EngineLock;
+pub use needs::Needs;
 pub use preflight::{Preflight, inspect_host};
 pub(crate) use preflight::{faults, notices};
 
@@ -78,6 +80,7 @@ pub async fn run(
 ) -> Result<RunEnd, RunError> {
     let started = Instant::now();
     let plan = plan::build(matrix);
+    let needs = Needs::of(matrix, &plan);
     let engine = Engine::connect().await?;
     let facts = engine.facts().await?;
     matrix.check_engine(facts.cpus.map_or(f64::INFINITY, |n| n as f64))?;
@@ -88,12 +91,12 @@ pub async fn run(
     let run_id = old.as_ref().map_or_else(new_run_id, |m| m.run.clone());
     let owner = Owner::current(&run_id);
     let prepared = tokio::select! {
-        prepared = preflight::prepare(&engine, &owner, matrix, facts) => prepared,
+        prepared = preflight::prepare(&engine, &owner, &needs, facts) => prepared,
         () = cancel.cancelled() => Err(RunError::Interrupted),
     };
     let result = match prepared {
         Ok(preflight) => {
-            let run = Prepared { matrix, plan: &plan, engine: &engine, owner: &owner, preflight: &preflight, options };
+            let run = Prepared { matrix, plan: &plan, needs: &needs, engine: &engine, owner: &owner, preflight: &preflight, options };
             run.walk(folder, old.as_ref(), progress, cancel, started).await
         }
         Err(error) => Err(error),
@@ -106,6 +109,7 @@ pub async fn run(
 struct Prepared<'a> {
     matrix: &'a Matrix,
     plan: &'a Plan,
+    needs: &'a Needs,
     engine: &'a Engine,
     owner: &'a Owner,
     preflight: &'a Preflight,
@@ -131,7 +135,7 @@ impl Prepared<'_> {
         folder.write_manifest(&manifest)?;
         self.announce(&folder, &manifest, progress);
 
-        let certificates = RunCertificates::generate(&self.matrix.certificate_keys())?;
+        let certificates = RunCertificates::generate(self.needs.certificates.iter().copied(), std::time::SystemTime::now())?;
         let context = TrialContext {
             engine: self.engine,
             owner: self.owner,
@@ -167,7 +171,7 @@ impl Prepared<'_> {
             results: folder.folder().path().display().to_string(),
             trials,
             finished_before: done,
-            eta_s: self.plan.estimate().as_secs_f64() * left,
+            eta_s: self.plan.estimate.secs_f64() * left,
         });
         for text in manifest.notices.iter().chain(&folder.found().notices) {
             progress.event(&Event::Notice { text: text.clone() });

@@ -9,9 +9,11 @@ pub mod defaults;
 mod engine;
 mod factors;
 mod fault;
+mod hash;
 mod keys;
 mod raw;
 mod read;
+mod reference;
 mod render;
 mod rules;
 mod sections;
@@ -28,12 +30,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
 pub(crate) use factors::matters_to;
 pub use factors::{FactorLevels, Level};
 pub use fault::{SpecError, SpecErrors};
 pub use raw::Override;
+pub use reference::reference;
 pub(crate) use text::printable;
 
 use crate::record::trial::Control;
@@ -127,7 +129,11 @@ fn read(
     sources: &Arc<Sources>,
     faults: &mut Faults,
 ) -> Option<Matrix> {
-    let longest = overrides.iter().map(|o| o.as_str().len()).max().unwrap_or(0);
+    let longest = overrides
+        .iter()
+        .map(|o| o.as_str().len())
+        .max()
+        .unwrap_or(0);
     if text.len().max(longest) > MAX_FILE {
         faults.add(
             &Place::default(),
@@ -137,7 +143,7 @@ fn read(
         return None;
     }
     let mut root = raw::parse_file(text, faults);
-    let syntax_is_right = faults.is_empty();
+    let syntax_errors = faults.len();
     for (n, text) in overrides.iter().enumerate() {
         raw::apply_override(&mut root, n + 1, text.as_str(), faults);
     }
@@ -148,13 +154,27 @@ fn read(
     factors::check_size(&draft, faults);
     let mut warnings = Faults::default();
     // After a syntax error values are missing that the combinations need.
-    if syntax_is_right {
+    if syntax_errors == 0 {
         rules::check(&draft, faults, &mut warnings);
+    } else {
+        faults.drop_after_syntax_errors(syntax_errors, text);
     }
     Some(draft.into_matrix(warnings, sources))
 }
 
+/// How many CPUs a list in the kernel's syntax names; `None` if it is not one.
+#[must_use]
+pub fn cpu_list_len(list: &str) -> Option<usize> {
+    syntax::cpu_numbers(list).map(|cpus| cpus.len())
+}
+
 impl Matrix {
+    /// The file's text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.sources.file
+    }
+
     /// The settings with these levels in place, one a factor; `None` leaves the base's value.
     pub(crate) fn with_levels(&self, levels: &[Option<u32>]) -> Settings {
         let mut settings = self.base.clone();
@@ -167,57 +187,15 @@ impl Matrix {
         self.implied.resolve(&mut settings);
         settings
     }
-
-    /// SHA-256 of everything that decides what is measured, in lowercase hex: equal for two files that differ in
-    /// comments, order of tables, spelling of quantities, or in giving a default; the name does not count, the text of
-    /// the files that the matrix refers to does.
-    #[must_use]
-    pub fn hash(&self) -> String {
-        #[derive(Serialize)]
-        struct Resolved<'a> {
-            seed: u64,
-            repetitions: u32,
-            controls: &'a [Control],
-            factors: Vec<(&'a str, Vec<(&'a str, Option<String>)>)>,
-            base: Settings,
-        }
-        let content = |factor: &FactorLevels, level: &Level| {
-            let mut settings = defaults::settings();
-            level.patch.apply(&mut settings);
-            settings.proxy.config.filter(|_| factor.name == "proxy.config")
-        };
-        let factors = self.factors.iter().map(|factor| {
-            let levels = factor
-                .levels
-                .iter()
-                .map(|level| (level.text.as_str(), content(factor, level)));
-            (factor.name.as_str(), levels.collect())
-        });
-        let mut base = self.base.clone();
-        self.implied.resolve(&mut base);
-        let resolved = Resolved {
-            seed: self.seed,
-            repetitions: self.repetitions,
-            controls: &self.controls,
-            factors: factors.collect(),
-            base,
-        };
-        let mut hasher = Sha256::new();
-        // Strings, whole numbers and finite floats always serialize.
-        hasher.update(serde_json::to_vec(&resolved).unwrap_or_default());
-        hasher
-            .finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
-    }
 }
 
 /// Why a matrix could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file itself.
-    #[error("cannot read the matrix {path}: {cause}; give the path of a matrix, such as matrix/quick.toml")]
+    #[error(
+        "cannot read the matrix {path}: {cause}; give the path of a matrix, such as matrix/quick.toml"
+    )]
     Read {
         /// Path as given, made printable.
         path: String,
@@ -240,7 +218,12 @@ pub fn load(path: &Path, overrides: &[Override]) -> Result<Matrix, LoadError> {
     })?;
     let folder = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
     let mut files = |reference: &str| read_text(&folder.join(reference));
-    Ok(parse(&path.display().to_string(), &text, overrides, &mut files)?)
+    Ok(parse(
+        &path.display().to_string(),
+        &text,
+        overrides,
+        &mut files,
+    )?)
 }
 
 /// The text of a regular file of at most [`MAX_FILE`] bytes.

@@ -13,9 +13,9 @@ use crate::agent::job::{AgentResult, Job, Phase, TlsMaterial, WatchedProxy};
 use crate::certs::RunCertificates;
 use crate::plan;
 use crate::proxy;
-use crate::record::trial::{ContainerEnd, Control, FailureKind, TrialRecord, TrialStatus};
+use crate::record::trial::{ContainerEnd, Control, Factor, FailureKind, TrialRecord, TrialStatus};
 use crate::runtime::{Engine, EngineError, Owner};
-use crate::spec::settings::{LoadMode, Settings};
+use crate::spec::settings::{DelayDistribution, LoadMode, Settings};
 use crate::units::Micros;
 use crate::verdict;
 
@@ -48,6 +48,9 @@ pub struct TrialContext<'a> {
     pub engine_cpus: f64,
 }
 
+/// Id, control and factor levels of the trial's cell.
+pub type CellIdentity<'a> = (&'a str, Option<Control>, Vec<Factor>);
+
 /// Something a watcher may want to know while a trial runs.
 pub type OnPhase<'a> = dyn Fn(Phase) + Send + Sync + 'a;
 
@@ -63,15 +66,16 @@ pub fn ready_deadline(settings: &Settings) -> Duration {
 pub async fn run(
     context: &TrialContext<'_>,
     trial: &plan::Trial,
-    cell: &plan::Cell,
+    cell: CellIdentity<'_>,
     settings: &Settings,
     helpers: &mut PageCacheHelpers,
     pod: &mut Pod,
     on_phase: &OnPhase<'_>,
 ) -> TrialRecord {
     let started = Instant::now();
+    let control = cell.1;
     let mut record = blank_record(context, trial, cell, settings);
-    let measured = measure(context, trial, cell.control, settings, helpers, pod, on_phase, &mut record).await;
+    let measured = measure(context, trial, control, settings, helpers, pod, on_phase, &mut record).await;
     if let Err(failure) = measured {
         record.status = TrialStatus::Failed;
         record.failure = Some(failure.kind);
@@ -112,16 +116,16 @@ impl TrialFailure {
 fn blank_record(
     context: &TrialContext<'_>,
     trial: &plan::Trial,
-    cell: &plan::Cell,
+    (cell, control, factors): CellIdentity<'_>,
     settings: &Settings,
 ) -> TrialRecord {
     TrialRecord {
         schema: crate::record::trial::SCHEMA_VERSION,
         run: context.owner.run.clone(),
         position: trial.position,
-        cell: cell.id(),
-        factors: cell.factors.clone(),
-        control: cell.control,
+        cell: cell.to_owned(),
+        factors,
+        control,
         repetition: trial.repetition,
         block: trial.block,
         seed: trial.seed,
@@ -131,6 +135,9 @@ fn blank_record(
         duration_us: settings.duration.0,
         limits: settings.limits.clone(),
         workers: settings.proxy.workers,
+        nofile: (control != Some(Control::Direct)).then_some(settings.proxy.nofile),
+        upstream_delay_us: (settings.upstream.delay_distribution == DelayDistribution::Constant)
+            .then_some(settings.upstream.delay.0),
         rate: (settings.load.mode == LoadMode::Open).then_some(settings.load.rate),
         page_cache_asked: settings.proxy.page_cache,
         page_cache_shared: context.page_cache_shared,

@@ -275,10 +275,7 @@ impl FromStr for RatePerSecond {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        let rate: f64 = text
-            .trim()
-            .parse()
-            .map_err(|_| UnitError::NotAQuantity)?;
+        let rate: f64 = text.trim().parse().map_err(|_| UnitError::NotAQuantity)?;
         if rate.is_nan() {
             return Err(UnitError::NotAQuantity);
         }

@@ -1,6 +1,17 @@
 //! Evidence → failure mode.
 
+pub mod boundary;
+pub mod cell;
+pub mod controls;
+pub mod effect;
 pub mod effective;
+mod judge;
+pub mod signs;
+pub mod validity;
+pub mod words;
+
+pub use controls::{Baseline, ControlStats};
+pub use judge::judge;
 
 use serde::{Deserialize, Serialize};
 

@@ -13,6 +13,9 @@ use sweep::probe::report::{CgroupVersion, Limit, ProbeReport};
 use sweep::probe::{FsRoot, Watcher};
 use sweep::spec::settings::ProxyKind;
 
+#[path = "probe_engine/roles.rs"]
+mod roles;
+
 const IMAGE: &str = "sweep-test-probe:latest";
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 const NO_PORT: u16 = 1;
@@ -148,13 +151,17 @@ fn engine_limits_and_throttling_are_read_from_the_kernel() {
     let container = Container::create(
         &[
             "--network=none",
-            "--cpus=0.2",
+            // Less than this machine leaves it when others are busy, so that the limit and not they hold it back.
+            "--cpus=0.05",
             "--memory=32m",
             "--memory-swap=48m",
         ],
         &SPIN,
     );
     let watcher = container.start_watched();
+    until("it was throttled", Duration::from_secs(20), || {
+        field(&container.cgroup_file("cpu.stat"), "nr_throttled") > 3
+    });
     watcher.mark_ready();
     watcher.begin_window();
     std::thread::sleep(Duration::from_secs(3));
@@ -164,7 +171,7 @@ fn engine_limits_and_throttling_are_read_from_the_kernel() {
 
     for limits in [&report.limits_start, &report.limits_end] {
         let own = &limits.as_ref().expect("limits").own;
-        assert_eq!(own.cpu_quota_usec, Some(Limit::Of(20_000)));
+        assert_eq!(own.cpu_quota_usec, Some(Limit::Of(5_000)));
         assert_eq!(own.cpu_period_usec, Some(100_000));
         assert_eq!(own.memory_bytes, Some(Limit::Of(32 << 20)));
         assert_eq!(own.swap_bytes, Some(Limit::Of(16 << 20)));
@@ -174,18 +181,29 @@ fn engine_limits_and_throttling_are_read_from_the_kernel() {
     let end = report.counters_end.as_ref().expect("end");
     let window = delta(start, end);
     let throttled = window.throttled_share().expect("periods");
-    assert!(throttled > 0.8, "throttled share {throttled}");
+    assert!(throttled > 0.5, "throttled share {throttled}");
     let cpus = window.cpus_used().expect("CPU use");
-    assert!((0.15..0.25).contains(&cpus), "used {cpus} CPUs");
+    assert!((0.025..0.075).contains(&cpus), "used {cpus} CPUs");
     assert_eq!(end.oom_kill, Some(0));
     assert!(report.memory_at_ready.expect("memory").current_bytes > Some(0));
     check_samples(&report, 60);
+    let share =
+        report.probe_cpu_usec.expect("cost") as f64 / window.elapsed_us.expect("time") as f64;
+    assert!(
+        share < 0.05,
+        "the probes used {share} of a core, unoptimized"
+    );
 }
 
 fn check_samples(report: &ProbeReport, expected: u64) {
     let taken = report.samples.len() as u64;
     let missed = report.gaps.get("sample").copied().unwrap_or(0);
-    assert_eq!(taken + missed, expected, "taken {taken}, missed {missed}");
+    // The window may end a little late, never early.
+    let due = taken + missed;
+    assert!(
+        (expected..expected + 4).contains(&due),
+        "taken {taken}, missed {missed}"
+    );
     assert!(taken > expected / 2, "taken {taken}, missed {missed}");
     assert!(report.samples.is_sorted_by_key(|sample| sample.t_us));
     for sample in &report.samples {
@@ -202,7 +220,9 @@ fn check_samples(report: &ProbeReport, expected: u64) {
 fn engine_counters_equal_those_that_a_shell_reads() {
     let container = Container::create(&["--network=none", "--cpus=0.3", "--memory=64m"], &SPIN);
     let watcher = container.start_watched();
-    std::thread::sleep(Duration::from_millis(700));
+    until("it was throttled", Duration::from_secs(20), || {
+        field(&container.cgroup_file("cpu.stat"), "nr_throttled") > 3
+    });
     docker(&["pause", &container.id]);
     watcher.begin_window();
     std::thread::sleep(Duration::from_millis(1100));
@@ -272,4 +292,125 @@ fn engine_an_oom_kill_leaves_the_last_counters() {
     assert_eq!(limits.own.memory_bytes, Some(Limit::Of(24 << 20)));
     assert_eq!(limits.own.swap_bytes, Some(Limit::Of(0)));
     assert_eq!(report.counters_start, None, "there was no window");
+}
+
+/// The pod as `sweep` builds it: the agent has the host's pid and cgroup namespaces, the cgroup tree read-only, the pod's network
+/// namespace, and not one capability.
+fn report_of_an_agent(proxy_user: &str) -> ProbeReport {
+    let owner = Container::create(&["--network=none"], &["sleep", "120"]);
+    owner.start();
+    let network = format!("--network=container:{}", owner.id);
+    let user = format!("--user={proxy_user}");
+    let proxy = Container::create(
+        &[
+            &network,
+            &user,
+            "--cap-drop=ALL",
+            "--security-opt=no-new-privileges",
+            "--ulimit=nofile=1234:2345",
+            "--cpus=0.5",
+            "--memory=64m",
+            "-e",
+            "PROBE_ROLE=listener",
+        ],
+        &roles::COMMAND,
+    );
+    let watch = format!("PROBE_WATCH={}", proxy.id);
+    let upstream = format!("PROBE_UPSTREAM={}", owner.id);
+    let agent = Container::create(
+        &[
+            &network,
+            "--cap-drop=ALL",
+            "--security-opt=no-new-privileges",
+            "--pid=host",
+            "--cgroupns=host",
+            "-v",
+            "/sys/fs/cgroup:/sys/fs/cgroup:ro",
+            "-e",
+            "PROBE_ROLE=agent",
+            "-e",
+            &watch,
+            "-e",
+            &upstream,
+        ],
+        &roles::COMMAND,
+    );
+    agent.start();
+    let log = || text("sh", &["-c", "docker logs \"$1\" 2>&1", "sh", &agent.id]);
+    until("the agent watches", Duration::from_secs(30), || {
+        log().contains(roles::WATCHING)
+    });
+    proxy.start();
+    until("the agent is done", Duration::from_secs(60), || {
+        docker(&["inspect", "-f", "{{.State.Status}}", &agent.id]) == "exited"
+    });
+    let log = log();
+    let json = log
+        .lines()
+        .find_map(|line| line.strip_prefix(roles::REPORT));
+    let json = json.unwrap_or_else(|| panic!("no report of the agent: {log}"));
+    serde_json::from_str(json).expect("a report")
+}
+
+fn check_report_of_an_agent(report: &ProbeReport) {
+    let limits = report.limits_end.as_ref().expect("limits");
+    assert_eq!(limits.own.cpu_quota_usec, Some(Limit::Of(50_000)));
+    assert_eq!(limits.own.memory_bytes, Some(Limit::Of(64 << 20)));
+    assert!(report.memory_at_ready.expect("memory").anon_bytes > Some(0));
+    let start = report.counters_start.as_ref().expect("start");
+    let end = report.counters_end.as_ref().expect("end");
+    let window = delta(start, end);
+    assert!(window.cpu_usage_usec.is_some() && window.nr_periods.is_some());
+    // The queue was filled before the window, and one more connect was refused a place in it.
+    assert!(window.listen_overflows > Some(0), "{window:?}");
+    for sample in &report.samples {
+        let queues = sample.queues.as_ref().expect("queues");
+        assert_eq!(queues.accept, [roles::BACKLOG + 1]);
+        assert_eq!(queues.accept_limit, [roles::BACKLOG]);
+    }
+    let last = report.samples.last();
+    // Connections are walked as often as the probes' CPU budget allows: at least once.
+    let queues = report.samples.iter().filter_map(|s| s.queues.as_ref());
+    let mut walked = queues.filter(|queues| queues.established.is_some());
+    let queues = walked.next_back().expect("a walk over the connections");
+    assert_eq!(queues.established, Some(u64::from(roles::BACKLOG) + 1));
+    assert_eq!(
+        queues.unread,
+        Some(0),
+        "what is not accepted is no unread request"
+    );
+    assert_eq!(
+        report.nofile_limit,
+        Some(1234),
+        "{last:?} {:?}",
+        report.gaps
+    );
+    assert!(report.sysctls["somaxconn"] > 0);
+    assert!(report.host.busy_share.is_some());
+    assert!(report.host.other_cpu_usec.is_some(), "{:?}", report.host);
+}
+
+#[test]
+fn engine_an_agent_without_capabilities_sees_everything() {
+    let report = report_of_an_agent("0");
+    check_report_of_an_agent(&report);
+    let fds = report.samples.last().expect("samples");
+    // Three standard streams and the listener, at least.
+    assert!(fds.open_fds_max >= Some(4), "{fds:?}");
+}
+
+#[test]
+fn engine_a_proxy_of_another_user_hides_descriptors_from_old_kernels_only() {
+    let report = report_of_an_agent("1000");
+    check_report_of_an_agent(&report);
+    let release = text("uname", &["-r"]);
+    let mut numbers = release.split('.').map(|part| part.parse::<u32>().ok());
+    let version = (numbers.next().flatten(), numbers.next().flatten());
+    let told_to_all = version >= (Some(6), Some(2));
+    let fds = report.samples.last().expect("samples");
+    assert_eq!(
+        fds.open_fds_max.is_some(),
+        told_to_all,
+        "{release}: {fds:?}"
+    );
 }

@@ -21,8 +21,8 @@ const LIFE_CHECK: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// When `out` cannot be written.
-pub fn run(job_path: &Path, out: &mut (dyn Write + Send)) -> std::io::Result<()> {
-    let events = Events { out: Mutex::new(out) };
+pub fn run(job_path: &Path, out: impl Write + Send + 'static) -> std::io::Result<()> {
+    let events = Events { out: Mutex::new(Box::new(out)) };
     let last = match read_job(job_path).and_then(|job| measure(&job, &events)) {
         Ok(result) => AgentEvent::Done(Box::new(result)),
         Err(error) => AgentEvent::Failed { error },
@@ -30,11 +30,11 @@ pub fn run(job_path: &Path, out: &mut (dyn Write + Send)) -> std::io::Result<()>
     events.send(&last)
 }
 
-struct Events<'a> {
-    out: Mutex<&'a mut (dyn Write + Send)>,
+struct Events {
+    out: Mutex<Box<dyn Write + Send>>,
 }
 
-impl Events<'_> {
+impl Events {
     fn send(&self, event: &AgentEvent) -> std::io::Result<()> {
         let mut line = serde_json::to_vec(event)?;
         line.push(b'\n');
@@ -56,7 +56,7 @@ fn read_job(path: &Path) -> Result<Job, String> {
     serde_json::from_str(&text).map_err(|e| format!("cannot understand the job in {}: {e}", path.display()))
 }
 
-fn measure(job: &Job, events: &Events<'_>) -> Result<AgentResult, String> {
+fn measure(job: &Job, events: &Events) -> Result<AgentResult, String> {
     let generator = Generator::new(job).map_err(|e| e.to_string())?;
     let interval = job.sample_interval.duration();
     let watcher = Watcher::new(job.proxy.as_ref(), job.listen_port, interval, &FsRoot::default());
@@ -67,14 +67,14 @@ fn measure(job: &Job, events: &Events<'_>) -> Result<AgentResult, String> {
     }
     let ended = AtomicBool::new(false);
     let gone = AtomicBool::new(false);
-    let mut result = std::thread::scope(|scope| {
+    let measured = std::thread::scope(|scope| {
         scope.spawn(|| watch_life(&watcher, &gone, &ended));
         let result = load_phases(job, generator, &watcher, events, &gone);
         ended.store(true, Ordering::Relaxed);
         result
     });
-    result.probe = watcher.finish();
-    Ok(result)
+    let probe = watcher.finish();
+    measured.map(|result| AgentResult { probe, ..result })
 }
 
 /// Notices when the proxy's processes are gone, until the load has ended.
@@ -90,14 +90,14 @@ fn watch_life(watcher: &Watcher, gone: &AtomicBool, ended: &AtomicBool) {
 
 fn load_phases(
     job: &Job,
-    generator: Generator,
+    mut generator: Generator,
     watcher: &Watcher,
-    events: &Events<'_>,
+    events: &Events,
     gone: &AtomicBool,
-) -> AgentResult {
+) -> Result<AgentResult, String> {
     let seen = Instant::now();
     let deadline = seen + job.ready_deadline.duration();
-    let ready = load::probe_ready(job, deadline, || gone.load(Ordering::Relaxed));
+    let ready = load::probe_ready(job, deadline, || gone.load(Ordering::Relaxed)).map_err(|e| e.to_string())?;
     let ready_after_us = ready.then(|| micros(seen.elapsed()));
     let mut result = AgentResult {
         outcome: AgentOutcome::Measured,
@@ -111,7 +111,8 @@ fn load_phases(
         watcher.mark_ready();
         events.tell(&AgentEvent::Ready { after_us });
         let window = Window { job, watcher, events, state: Mutex::new(WindowState::default()) };
-        result.load = Some(generator.run(&|phase| window.enter(phase), gone));
+        let report = generator.run(&mut |phase| window.enter(phase), gone).map_err(|e| e.to_string())?;
+        result.load = Some(report);
         (result.upstream, result.agent_cpu_usec) = window.finish();
     }
     result.outcome = match (ready, gone.load(Ordering::Relaxed)) {
@@ -119,14 +120,14 @@ fn load_phases(
         (false, false) => AgentOutcome::NotReady,
         (true, false) => AgentOutcome::Measured,
     };
-    result
+    Ok(result)
 }
 
 /// What happens at the edges of the measured window.
 struct Window<'a> {
     job: &'a Job,
     watcher: &'a Watcher,
-    events: &'a Events<'a>,
+    events: &'a Events,
     state: Mutex<WindowState>,
 }
 

@@ -4,9 +4,8 @@ use super::args::CheckArgs;
 use super::{Failure, print_line};
 use crate::agent::facts::HostFacts;
 use crate::plan;
-use crate::runner;
+use crate::runner::{self, Needs};
 use crate::runtime::{Engine, EngineFacts, Owner};
-use crate::spec::Matrix;
 use crate::tools;
 
 /// One line of the answer.
@@ -47,7 +46,7 @@ pub(super) async fn check(args: CheckArgs) -> Result<u8, Failure> {
     let matrix = super::run::load(&args.matrix)?;
     let mut findings = Findings(Vec::new());
     let plan = plan::build(&matrix);
-    let minutes = plan.estimate().as_secs_f64() / 60.0;
+    let minutes = plan.estimate.secs_f64() / 60.0;
     findings.ok(
         "matrix",
         format!("{} cells, {} trials, about {minutes:.0} min", plan.cells.len(), plan.trials.len()),
@@ -67,9 +66,10 @@ pub(super) async fn check(args: CheckArgs) -> Result<u8, Failure> {
             .map_err(|errors| Failure::new(2, errors.render(super::stderr_is_terminal())))?;
         findings.ok("cpus", format!("{cpus} on the engine's host; no level asks for more"));
     }
-    images(&mut findings, &engine, &matrix).await;
+    let needs = Needs::of(&matrix, &plan);
+    images(&mut findings, &engine, &needs).await;
     match host(&engine, &facts).await {
-        Ok(host) => host_findings(&mut findings, &matrix, &facts, &host),
+        Ok(host) => host_findings(&mut findings, &needs, &facts, &host),
         Err(e) => findings.fault("host", e),
     }
     findings.conclude()
@@ -96,9 +96,9 @@ fn engine_findings(findings: &mut Findings, facts: &EngineFacts) {
     }
 }
 
-async fn images(findings: &mut Findings, engine: &Engine, matrix: &Matrix) {
-    for image in matrix.proxy_images() {
-        match engine.image(&image).await {
+async fn images(findings: &mut Findings, engine: &Engine, needs: &Needs) {
+    for image in &needs.proxy_images {
+        match engine.image(image).await {
             Ok(Some(found)) => findings.ok("image", format!("{image} is here: {}", found.id)),
             Ok(None) => findings.note(
                 "image",
@@ -115,8 +115,8 @@ async fn host(engine: &Engine, facts: &EngineFacts) -> Result<HostFacts, String>
     runner::inspect_host(engine, &owner, &tools_image, facts).await.map_err(|e| e.to_string())
 }
 
-fn host_findings(findings: &mut Findings, matrix: &Matrix, facts: &EngineFacts, host: &HostFacts) {
-    let faults = runner::faults(matrix, facts, host);
+fn host_findings(findings: &mut Findings, needs: &Needs, facts: &EngineFacts, host: &HostFacts) {
+    let faults = runner::faults(needs, facts, host);
     if faults.is_empty() {
         findings.ok("limits", "a container with cpu 500m and memory 64Mi has exactly these in the kernel");
     }
@@ -129,14 +129,14 @@ fn host_findings(findings: &mut Findings, matrix: &Matrix, facts: &EngineFacts, 
         None => findings.note("swap", "unknown"),
     }
     if let Some(limit) = host.nofile_hard {
-        let asked = matrix.max_nofile();
+        let asked = needs.nofile;
         if limit < asked {
             findings.note("descriptors", format!("containers may have {limit} by default and proxy.nofile asks for {asked}: an engine without CAP_SYS_RESOURCE refuses that"));
         } else {
             findings.ok("descriptors", format!("{asked} asked for, {limit} by default"));
         }
     }
-    for notice in runner::notices(matrix, facts, host) {
+    for notice in runner::notices(needs, facts, host) {
         findings.note("notice", notice);
     }
 }

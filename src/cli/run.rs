@@ -15,20 +15,27 @@ use crate::record::Folder;
 use crate::report;
 use crate::runner::{self, RunEnd, RunError, RunOptions, Stopped, Target};
 use crate::runtime::{Engine, ImportRequest};
-use crate::spec::{self, Matrix};
+use crate::spec::{self, Matrix, Override};
+
+/// Cells and trials that `plan` lists.
+const PLAN_ROWS: usize = 40;
 
 pub(super) fn load(args: &MatrixArgs) -> Result<Matrix, Failure> {
-    spec::load(&args.matrix, &args.overrides).map_err(|errors| Failure::new(2, errors.render(super::stderr_is_terminal())))
+    let overrides: Vec<Override> = args.overrides.iter().map(|o| o.as_str().into()).collect();
+    spec::load(&args.matrix, &overrides).map_err(|error| match error {
+        spec::LoadError::Spec(errors) => Failure::new(2, errors.render(super::stderr_is_terminal())),
+        other => Failure::new(2, other),
+    })
 }
 
 pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
     let matrix = load(&args.matrix)?;
     let plan = plan::build(&matrix);
     if args.json {
-        let text = serde_json::to_string_pretty(&plan.summary(&matrix)).map_err(|e| Failure::new(1, e))?;
+        let text = serde_json::to_string_pretty(&plan.view(&matrix)).map_err(|e| Failure::new(1, e))?;
         return print_line(&text);
     }
-    print_line(plan.render(&matrix).trim_end())
+    print_line(plan.text(&matrix, PLAN_ROWS).trim_end())
 }
 
 pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {

@@ -243,6 +243,8 @@ impl Conn {
         self.answered = 0;
         self.socket = None;
         self.tls = None;
+        self.current = None;
+        self.waiting.clear();
         self.reader.reset();
         self.unread.clear();
         self.unsent.clear();

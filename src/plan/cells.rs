@@ -135,10 +135,14 @@ fn id(matrix: &Matrix, control: Option<Control>, levels: &[Option<u32>]) -> Stri
         Control::Direct => "direct".to_owned(),
         Control::Unlimited => "unlimited".to_owned(),
     });
-    let factors = matrix.factors.iter().zip(levels).filter_map(|(factor, level)| {
-        let level = factor.levels.get((*level)? as usize)?;
-        Some(format!("{}={}", factor.name, escaped(&level.text)))
-    });
+    let factors = matrix
+        .factors
+        .iter()
+        .zip(levels)
+        .filter_map(|(factor, level)| {
+            let level = factor.levels.get((*level)? as usize)?;
+            Some(format!("{}={}", factor.name, escaped(&level.text)))
+        });
     let parts: Vec<String> = name.into_iter().chain(factors).collect();
     if parts.is_empty() {
         "base".to_owned()

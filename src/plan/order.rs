@@ -53,7 +53,10 @@ mod tests {
 
     #[test]
     fn the_seeds_are_the_same_for_ever() {
-        assert_eq!(trial_seed(1, "cpu=250m,memory=64Mi,swap=0", 1), 5447109335387420812);
+        assert_eq!(
+            trial_seed(1, "cpu=250m,memory=64Mi,swap=0", 1),
+            5447109335387420812
+        );
         assert_eq!(trial_seed(1, "direct", 3), 4400954116717742667);
     }
 
@@ -62,7 +65,10 @@ mod tests {
         let blocks = 6000;
         let mut first = [0u32; 6];
         for block in 1..=blocks {
-            if let Some(count) = of_block(9, block, 6).first().and_then(|c| first.get_mut(*c)) {
+            if let Some(count) = of_block(9, block, 6)
+                .first()
+                .and_then(|c| first.get_mut(*c))
+            {
                 *count += 1;
             }
         }

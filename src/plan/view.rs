@@ -93,7 +93,11 @@ impl Plan {
     #[must_use]
     pub fn text(&self, matrix: &Matrix, rows: usize) -> String {
         let mut out = String::new();
-        let cells = self.cells.iter().filter(|cell| cell.control().is_none()).count();
+        let cells = self
+            .cells
+            .iter()
+            .filter(|cell| cell.control().is_none())
+            .count();
         let controls = self.cells.len() - cells;
         let _ = writeln!(
             out,
@@ -165,7 +169,10 @@ impl Plan {
             });
             table.add_row(std::iter::once(label).chain(columns));
         }
-        let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+        let lines: Vec<String> = table
+            .lines()
+            .map(|line| line.trim_end().to_owned())
+            .collect();
         let more = self.cells.len().saturating_sub(rows);
         match more {
             0 => lines.join("\n"),
@@ -182,7 +189,12 @@ fn counted(n: usize, what: &str) -> String {
 }
 
 fn limited(items: &[&str], most: usize) -> String {
-    let head = items.iter().take(most).copied().collect::<Vec<_>>().join(", ");
+    let head = items
+        .iter()
+        .take(most)
+        .copied()
+        .collect::<Vec<_>>()
+        .join(", ");
     match items.len().saturating_sub(most) {
         0 => head,
         n => format!("{head} and {n} more"),

@@ -127,7 +127,9 @@ impl CpuUsage {
 #[derive(Debug)]
 pub(crate) struct Group {
     files: Vec<(Source, Cadence, KeptFile)>,
-    procs: KeptFile,
+    /// Opened anew for each reading: v1 answers re-reads of an open `cgroup.procs` from a list that it keeps for a second after the
+    /// last of them, and so would for ever show the group as it was at first (`cgroup_pidlist_start()`).
+    procs: PathBuf,
     /// v2 only: says whether processes are in the group *or below it* (Podman puts them into a child).
     populated: Option<KeptFile>,
     directory: PathBuf,
@@ -159,7 +161,7 @@ impl Group {
             .then(|| KeptFile::new(directory.join("cgroup.events")));
         Self {
             files,
-            procs: KeptFile::new(directory.join("cgroup.procs")),
+            procs: directory.join("cgroup.procs"),
             populated,
             directory,
             seen_alive: false,
@@ -198,7 +200,7 @@ impl Group {
                 .read(buffer)
                 .and_then(|text| super::text::keyed(text, "populated"))
                 .map(|n| n != 0),
-            None => self.procs.read(buffer).map(|text| !text.trim().is_empty()),
+            None => fs_err::read(&self.procs).ok().map(|text| !text.is_empty()),
         };
         match populated {
             Some(true) => {
@@ -211,13 +213,14 @@ impl Group {
     }
 
     fn is_gone(&self) -> bool {
-        let kept = self.populated.as_ref().unwrap_or(&self.procs);
-        kept.is_gone() || !self.directory.is_dir()
+        let gone = self.populated.as_ref().is_some_and(KeptFile::is_gone);
+        gone || !self.directory.is_dir()
     }
 
     /// The container's processes, as this process's pid namespace numbers them.
-    pub(crate) fn pids(&mut self, buffer: &mut Vec<u8>) -> Vec<u32> {
-        let own = self.procs.read(buffer).map(parse_pids).unwrap_or_default();
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        let own = fs_err::read_to_string(&self.procs);
+        let own = own.map(|text| parse_pids(&text)).unwrap_or_default();
         if !own.is_empty() || !self.seen_alive {
             return own;
         }

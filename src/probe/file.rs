@@ -48,9 +48,7 @@ impl KeptFile {
             match File::open(&self.path) {
                 Ok(file) => self.state = State::Open(file),
                 Err(error) => {
-                    if !passing(&error) {
-                        self.state = State::Unsupported;
-                    }
+                    self.state = after(&error);
                     return None;
                 }
             }
@@ -61,26 +59,25 @@ impl KeptFile {
         match read_whole(file, buffer) {
             Ok(length) => std::str::from_utf8(&buffer[..length]).ok(),
             Err(error) => {
-                self.state = if error.raw_os_error() == Some(ENODEV) {
-                    State::Gone
-                } else {
-                    State::Unsupported
-                };
+                match after(&error) {
+                    // A passing fault of an open file.
+                    State::Closed => {}
+                    state => self.state = state,
+                }
                 None
             }
         }
     }
 }
 
-const ENODEV: i32 = rustix::io::Errno::NODEV.raw_os_error();
-
-/// The file may be there later: not created yet, or this process is out of descriptors for now.
-fn passing(error: &io::Error) -> bool {
+/// What an error says about trying again: an absent file may be created yet, and a lack of memory or descriptors may pass.
+fn after(error: &io::Error) -> State {
     use rustix::io::Errno;
-    let code = error.raw_os_error();
-    [Errno::NOENT, Errno::MFILE, Errno::NFILE]
-        .iter()
-        .any(|e| code == Some(e.raw_os_error()))
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::NODEV) => State::Gone,
+        Some(Errno::OPNOTSUPP | Errno::ACCESS | Errno::PERM) => State::Unsupported,
+        _ => State::Closed,
+    }
 }
 
 fn read_whole(file: &File, buffer: &mut Vec<u8>) -> io::Result<usize> {

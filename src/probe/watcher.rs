@@ -4,14 +4,16 @@ mod pod;
 mod sampler;
 mod schedule;
 mod state;
+mod statistics;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use sampler::Shared;
 use state::{Phase, State};
+use statistics::Statistics;
 
 use super::FsRoot;
 use super::cgroup::{Finder, Group, Hierarchies};
@@ -25,6 +27,7 @@ pub struct Watcher {
     hierarchies: Hierarchies,
     finder: Option<Finder>,
     root: FsRoot,
+    statistics: Mutex<Statistics>,
     sampler: Option<JoinHandle<()>>,
 }
 
@@ -40,17 +43,18 @@ impl Watcher {
     ) -> Self {
         let hierarchies = Hierarchies::detect(root);
         let finder = watched.map(|proxy| Finder::new(root, &hierarchies, &proxy.container_id));
-        let mut state = State::new(root, hierarchies.clone(), listen_port);
+        let mut state = State::new(root, hierarchies.clone(), listen_port, sample_interval);
         if watched.is_some() {
             state.report.cgroup_version = Some(hierarchies.version);
         }
-        let shared = Arc::new(Shared::new(state, sample_interval));
+        let shared = Arc::new(Shared::new(state));
         let sampler = sampler::spawn(&shared);
         Self {
             shared,
             hierarchies,
             finder,
             root: root.clone(),
+            statistics: Mutex::new(Statistics::new(watched)),
             sampler,
         }
     }
@@ -94,6 +98,18 @@ impl Watcher {
         state.report.memory_at_ready = Some(memory);
     }
 
+    /// Announces the window, which begins at about `begins_at`: the proxy's own statistics are read shortly before, on another
+    /// thread. Returns at once. Without this call they are read when the window begins, and its first moments are missing.
+    pub fn prepare_window(&self, begins_at: Instant) {
+        self.statistics().prepare(begins_at);
+    }
+
+    fn statistics(&self) -> std::sync::MutexGuard<'_, Statistics> {
+        self.statistics
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The measured window begins now.
     pub fn begin_window(&self) {
         let started = sampler::thread_cpu();
@@ -101,6 +117,7 @@ impl Watcher {
         state.cpu_ns_at_start = self.shared.cpu_ns();
         state.begin_window(Instant::now());
         drop(state);
+        self.statistics().begin(Instant::now());
         self.shared.charge(started);
         self.shared.wake();
     }
@@ -116,6 +133,8 @@ impl Watcher {
         self.shared.charge(started);
         let spent = self.shared.cpu_ns().saturating_sub(state.cpu_ns_at_start);
         state.report.probe_cpu_usec = Some(spent / 1000);
+        drop(state);
+        self.statistics().end(Instant::now(), self.proxy_alive());
     }
 
     /// Stops watching and tells what was seen. A window that is still open ends here.
@@ -123,7 +142,9 @@ impl Watcher {
     pub fn finish(mut self) -> ProbeReport {
         self.end_window();
         self.stop_sampler();
-        self.shared.lock().finish()
+        let mut report = self.shared.lock().finish();
+        report.proxy_stats = self.statistics().finish();
+        report
     }
 
     fn stop_sampler(&mut self) {

@@ -17,6 +17,10 @@ mod load;
 mod proxy;
 mod queues;
 
+pub(crate) use identity::{control_name, failure_name, status_name};
+pub(crate) use latency::{METRICS, PERCENTILES};
+pub(crate) use proxy::{REFUSALS, concurrency as proxy_concurrency, refusals};
+
 /// A value of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {

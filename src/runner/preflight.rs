@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::RunError;
+use super::{Needs, RunError};
 use crate::agent::facts::HostFacts;
 use crate::plan::Plan;
 use crate::probe::report::{CgroupVersion, Limit};
@@ -40,21 +40,21 @@ pub struct Preflight {
 pub(super) async fn prepare(
     engine: &Engine,
     owner: &Owner,
-    matrix: &Matrix,
+    needs: &Needs,
     facts: EngineFacts,
 ) -> Result<Preflight, RunError> {
     let (tools_image, tools_facts) = tools::ensure_image(engine).await?;
     let mut images = vec![image_facts("agent", &tools_image, &tools_facts)];
-    for image in matrix.proxy_images() {
-        let found = engine.ensure_image(&image).await?;
-        images.push(image_facts("proxy", &image, &found));
+    for image in &needs.proxy_images {
+        let found = engine.ensure_image(image).await?;
+        images.push(image_facts("proxy", image, &found));
     }
     let host = inspect_host(engine, owner, &tools_image, &facts).await?;
-    let faults = faults(matrix, &facts, &host);
+    let faults = faults(needs, &facts, &host);
     if !faults.is_empty() {
         return Err(RunError::Environment(faults));
     }
-    let notices = notices(matrix, &facts, &host);
+    let notices = notices(needs, &facts, &host);
     Ok(Preflight { engine: facts, host, tools_image, images, notices })
 }
 
@@ -111,23 +111,23 @@ pub async fn inspect_host(
 }
 
 /// What makes the matrix impossible here.
-pub(crate) fn faults(matrix: &Matrix, facts: &EngineFacts, host: &HostFacts) -> Vec<String> {
+pub(crate) fn faults(needs: &Needs, facts: &EngineFacts, host: &HostFacts) -> Vec<String> {
     let mut faults = Vec::new();
-    let mut needs = |wanted: bool, can: Option<bool>, what: &str, remedy: &str| {
+    let mut must = |wanted: bool, can: Option<bool>, what: &str, remedy: &str| {
         if wanted && can == Some(false) {
             faults.push(format!("the engine cannot enforce {what}: {remedy}"));
         }
     };
-    needs(matrix.limits_cpu(), facts.cpu_cfs_quota, "CPU limits", "its kernel lacks CONFIG_CFS_BANDWIDTH, or a rootless engine has no `cpu` controller delegated");
-    needs(matrix.limits_memory(), facts.memory_limit, "memory limits", "boot with `cgroup_enable=memory`, or delegate the `memory` controller to the rootless engine");
+    must(needs.cpu_limits, facts.cpu_cfs_quota, "CPU limits", "its kernel lacks CONFIG_CFS_BANDWIDTH, or a rootless engine has no `cpu` controller delegated");
+    must(needs.memory_limits, facts.memory_limit, "memory limits", "boot with `cgroup_enable=memory`, or delegate the `memory` controller to the rootless engine");
     let own = host.limits.as_ref().map(|l| &l.own);
-    if matrix.limits_cpu()
+    if needs.cpu_limits
         && let Some(found) = own.and_then(|l| l.cpu_quota_usec)
         && found != Limit::Of(50_000)
     {
         faults.push(format!("a CPU limit of 500m was asked for and the kernel holds {found:?}: the engine drops CPU limits"));
     }
-    if matrix.limits_memory()
+    if needs.memory_limits
         && let Some(found) = own.and_then(|l| l.memory_bytes)
         && found != Limit::Of(64 << 20)
     {
@@ -140,9 +140,9 @@ pub(crate) fn faults(matrix: &Matrix, facts: &EngineFacts, host: &HostFacts) -> 
 }
 
 /// What a reader must know of all the numbers.
-pub(crate) fn notices(matrix: &Matrix, facts: &EngineFacts, host: &HostFacts) -> Vec<String> {
+pub(crate) fn notices(needs: &Needs, facts: &EngineFacts, host: &HostFacts) -> Vec<String> {
     let mut notices = Vec::new();
-    if matrix.varies_swap() {
+    if needs.swap {
         if host.swap_total_bytes == Some(0) {
             notices.push(
                 "the factor swap is inert: the host has no swap device, so every level of it behaves as 0 \
@@ -164,7 +164,7 @@ pub(crate) fn notices(matrix: &Matrix, facts: &EngineFacts, host: &HostFacts) ->
             facts.storage_driver.as_deref().unwrap_or("?")
         ));
     }
-    if facts.cpus.is_some_and(|n| n < 3) && !matrix.places_all_roles() {
+    if facts.cpus.is_some_and(|n| n < 3) && !needs.placed {
         notices.push(format!(
             "proxy, upstream and agent share {} CPUs: a generator that was held up makes its trial invalid, but small \
              latencies include some of their competition",
@@ -183,7 +183,7 @@ impl Preflight {
             sweep_version: crate::VERSION.to_owned(),
             run: run.to_owned(),
             name: matrix.name.clone(),
-            matrix_text: matrix.text.clone(),
+            matrix_text: matrix.text().to_owned(),
             matrix_hash: matrix.hash(),
             overrides: overrides.to_vec(),
             base: matrix.base.clone(),
@@ -192,13 +192,13 @@ impl Preflight {
                 .iter()
                 .map(|f| FactorLevels {
                     name: f.name.clone(),
-                    levels: f.levels.iter().map(ToString::to_string).collect(),
+                    levels: f.levels.iter().map(|l| l.text.clone()).collect(),
                 })
                 .collect(),
             cells: plan
                 .cells
                 .iter()
-                .map(|c| PlannedCell { cell: c.id(), factors: c.factors.clone(), control: c.control })
+                .map(|c| PlannedCell { cell: c.id().to_owned(), factors: c.factors(matrix), control: c.control() })
                 .collect(),
             seed: matrix.seed,
             repetitions: matrix.repetitions,

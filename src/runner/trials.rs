@@ -20,7 +20,7 @@ const ENGINE_LOOK: Duration = Duration::from_millis(500);
 
 /// A trial's identity in the results.
 pub(super) fn key(plan: &Plan, trial: &Trial) -> TrialKey {
-    TrialKey { cell: plan.cells[trial.cell].id(), repetition: trial.repetition }
+    TrialKey { cell: plan.cells[trial.cell].id().to_owned(), repetition: trial.repetition }
 }
 
 /// Trials by how they ended.
@@ -66,7 +66,7 @@ impl Walk<'_> {
             if self.cancel.is_cancelled() {
                 return Ok(Some(Stopped::Interrupted));
             }
-            if self.deadline.is_some_and(|deadline| Instant::now() + self.plan.estimate_of(trial) > deadline) {
+            if self.deadline.is_some_and(|deadline| Instant::now() + Plan::trial_time(self.matrix, &self.plan.cells[trial.cell]).duration() > deadline) {
                 return Ok(Some(Stopped::TimeBudget));
             }
             if !self.one(trial, &mut helpers, folder).await? {
@@ -89,14 +89,14 @@ impl Walk<'_> {
         self.progress.event(&Event::TrialStarted {
             number: trial.position + 1,
             of,
-            cell: cell.id(),
+            cell: cell.id().to_owned(),
             repetition: trial.repetition,
         });
         for attempt in 1..=ATTEMPTS {
             let name = format!("sweep-{}-{}-{attempt}", self.context.owner.run, trial.position);
             let mut pod = Pod::new(name);
             let on_phase = |phase| self.progress.event(&Event::TrialPhase { phase });
-            let run = trial::run(self.context, trial, cell, &settings, helpers, &mut pod, &on_phase);
+            let run = trial::run(self.context, trial, (cell.id(), cell.control(), cell.factors(self.matrix)), &settings, helpers, &mut pod, &on_phase);
             let record = tokio::select! {
                 record = run => Some(record),
                 () = self.cancel.cancelled() => None,

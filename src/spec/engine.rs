@@ -39,7 +39,9 @@ impl Matrix {
                 };
                 faults.add(
                     at,
-                    format!("{path} names CPU {highest}, but the engine's machine has {engine} CPUs"),
+                    format!(
+                        "{path} names CPU {highest}, but the engine's machine has {engine} CPUs"
+                    ),
                     format!("give CPUs below {engine}, counted from 0"),
                 );
             });

@@ -70,13 +70,12 @@ pub(super) fn read(draft: &mut Draft, node: &Node, files: ReadFile<'_>, faults: 
     }
 }
 
-fn read_factor(
-    draft: &mut Draft,
-    entry: &Entry,
-    files: ReadFile<'_>,
-    faults: &mut Faults,
-) {
-    let Entry { key: name, at, node } = entry;
+fn read_factor(draft: &mut Draft, entry: &Entry, files: ReadFile<'_>, faults: &mut Faults) {
+    let Entry {
+        key: name,
+        at,
+        node,
+    } = entry;
     let Some(key) = keys::find(name) else {
         let (message, remedy) = unknown(name);
         faults.add(at, message, remedy);
@@ -92,12 +91,20 @@ fn read_factor(
     }
     let Value::Array(items) = &node.value else {
         let written = match &node.value {
-            Value::Scalar(raw) => format!("write [{}], or set {} outside [matrix]", shown(raw), key.path),
+            Value::Scalar(raw) => format!(
+                "write [{}], or set {} outside [matrix]",
+                shown(raw),
+                key.path
+            ),
             _ => "give an array of levels".to_owned(),
         };
         faults.add(
             &node.at,
-            format!("factor \"{}\" is {}, not an array of levels", key.factor_name(), node.value.kind()),
+            format!(
+                "factor \"{}\" is {}, not an array of levels",
+                key.factor_name(),
+                node.value.kind()
+            ),
             written,
         );
         return;
@@ -135,7 +142,11 @@ fn read_levels(
         let Value::Scalar(raw) = &item.value else {
             faults.add(
                 &item.at,
-                format!("a level of \"{}\" is {}", key.factor_name(), item.value.kind()),
+                format!(
+                    "a level of \"{}\" is {}",
+                    key.factor_name(),
+                    item.value.kind()
+                ),
                 format!("give {}", key.takes),
             );
             continue;
@@ -150,7 +161,11 @@ fn read_levels(
                 if let Some(first) = seen.insert(setting.text.clone(), shown(raw)) {
                     faults.add(
                         &item.at,
-                        format!("level {} of \"{}\" equals {first}", shown(raw), key.factor_name()),
+                        format!(
+                            "level {} of \"{}\" equals {first}",
+                            shown(raw),
+                            key.factor_name()
+                        ),
                         "remove one of them",
                     );
                     continue;
@@ -187,10 +202,7 @@ fn unknown(name: &str) -> (String, String) {
             "set it outside [matrix]".to_owned(),
         );
     }
-    (
-        format!("unknown factor \"{shown}\""),
-        suggest::factor(name),
-    )
+    (format!("unknown factor \"{shown}\""), suggest::factor(name))
 }
 
 /// A `--set` of a key that is also a factor would be lost without a word.

@@ -60,6 +60,44 @@ impl Faults {
         });
     }
 
+    /// Drops what only follows from the syntax errors in `syntax`: faults on their lines, and all faults after a table
+    /// header that is broken, since what stands below it was read as part of another table.
+    pub(super) fn drop_after_syntax_errors(&mut self, syntax: usize, text: &str) {
+        let line = |at: &Place| {
+            let start = at.start.min(text.len());
+            let from = text
+                .get(..start)
+                .and_then(|t| t.rfind('\n'))
+                .map_or(0, |n| n + 1);
+            let to = text
+                .get(start..)
+                .and_then(|t| t.find('\n'))
+                .map_or(text.len(), |n| start + n);
+            from..to
+        };
+        let errors: Vec<Fault> = self.list.drain(..syntax.min(self.list.len())).collect();
+        let lines: Vec<_> = errors.iter().map(|error| line(&error.at)).collect();
+        let end = lines
+            .iter()
+            .filter(|line| {
+                let line = text.get(line.start..line.end).unwrap_or("");
+                line.trim_start().starts_with('[')
+            })
+            .map(|line| line.start)
+            .min();
+        self.list.retain(|fault| {
+            let own = fault.at.source > 0;
+            let follows =
+                lines.contains(&line(&fault.at)) || end.is_some_and(|end| fault.at.start >= end);
+            own || !follows
+        });
+        self.list.splice(0..0, errors);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

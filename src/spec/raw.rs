@@ -341,22 +341,47 @@ mod tests {
     #[test]
     fn numbers_keep_their_text() {
         let (root, _) = with("a = 0.10\nb = 1_000\nc = 0x10\nd = 1e3", &[]);
-        assert_eq!(*find(&root, "a"), Value::Scalar(Scalar::Float("0.10".into())));
-        assert_eq!(*find(&root, "b"), Value::Scalar(Scalar::Integer("1000".into())));
-        assert_eq!(*find(&root, "c"), Value::Scalar(Scalar::Integer("16".into())));
-        assert_eq!(*find(&root, "d"), Value::Scalar(Scalar::Float("1e3".into())));
+        assert_eq!(
+            *find(&root, "a"),
+            Value::Scalar(Scalar::Float("0.10".into()))
+        );
+        assert_eq!(
+            *find(&root, "b"),
+            Value::Scalar(Scalar::Integer("1000".into()))
+        );
+        assert_eq!(
+            *find(&root, "c"),
+            Value::Scalar(Scalar::Integer("16".into()))
+        );
+        assert_eq!(
+            *find(&root, "d"),
+            Value::Scalar(Scalar::Float("1e3".into()))
+        );
     }
 
     #[test]
     fn overrides_replace_scalars_and_keep_neighbours() {
         let (root, faults) = with(
             "[load]\nrate = 1\nusers = 2",
-            &["load.rate=500", "proxy.image=a/b:c", "load.headers.\"x-a.b\"=\"1\""],
+            &[
+                "load.rate=500",
+                "proxy.image=a/b:c",
+                "load.headers.\"x-a.b\"=\"1\"",
+            ],
         );
         assert!(faults.is_empty());
-        assert_eq!(*find(&root, "load.rate"), Value::Scalar(Scalar::Integer("500".into())));
-        assert_eq!(*find(&root, "load.users"), Value::Scalar(Scalar::Integer("2".into())));
-        assert_eq!(*find(&root, "proxy.image"), Value::Scalar(Scalar::Text("a/b:c".into())));
+        assert_eq!(
+            *find(&root, "load.rate"),
+            Value::Scalar(Scalar::Integer("500".into()))
+        );
+        assert_eq!(
+            *find(&root, "load.users"),
+            Value::Scalar(Scalar::Integer("2".into()))
+        );
+        assert_eq!(
+            *find(&root, "proxy.image"),
+            Value::Scalar(Scalar::Text("a/b:c".into()))
+        );
         let Value::Table(headers) = find(&root, "load.headers") else {
             panic!("a table")
         };
@@ -365,7 +390,17 @@ mod tests {
 
     #[test]
     fn broken_overrides_are_faults() {
-        for text in ["", "load.rate", "=5", "a b=5", "x=[1", "x=\"", "a\nb=1", "#=1", "a..b=1"] {
+        for text in [
+            "",
+            "load.rate",
+            "=5",
+            "a b=5",
+            "x=[1",
+            "x=\"",
+            "a\nb=1",
+            "#=1",
+            "a..b=1",
+        ] {
             let (_, faults) = with("", &[text]);
             assert!(!faults.is_empty(), "{text:?}");
         }

@@ -119,7 +119,12 @@ pub(super) fn count(raw: &Scalar, low: u64, high: u64) -> Result<u64, Wrong> {
     let words = words(raw)?.trim();
     let Ok(value) = words.parse::<i128>() else {
         let number = words.parse::<f64>().is_ok();
-        return Err(if number { "is not a whole number in range" } else { "is not a number" }.to_owned());
+        return Err(if number {
+            "is not a whole number in range"
+        } else {
+            "is not a number"
+        }
+        .to_owned());
     };
     if value == 0 && low > 0 {
         return Err("is zero".to_owned());
@@ -145,7 +150,7 @@ pub(super) fn port(raw: &Scalar) -> Result<u16, Wrong> {
 /// Where the upstream serves, and where it is asked for its statistics.
 const UPSTREAM_PORTS: [u16; 2] = [8080, 8081];
 
-/// A share of 0 to 1, no finer than a millionth.
+/// A share of 0 to 1; a positive one is at least a millionth.
 pub(super) fn share(raw: &Scalar) -> Result<f64, Wrong> {
     rate_or_zero(raw, 1e-6, 1.0).map(|share| share.0)
 }
@@ -226,7 +231,10 @@ mod tests {
             (int("0"), "is zero"),
             (int("-1"), "is below 1"),
             (int("11"), "is above 10"),
-            (Scalar::Float("1.5".into()), "is not a whole number in range"),
+            (
+                Scalar::Float("1.5".into()),
+                "is not a whole number in range",
+            ),
             (Scalar::Text("many".into()), "is not a number"),
             (Scalar::Flag(true), "is true or false"),
             (int(&"9".repeat(100)), "is not a whole number in range"),

@@ -7,9 +7,9 @@ use miette::{
     SourceCode, ThemeCharacters, ThemeStyles,
 };
 
+use super::Matrix;
 use super::fault::{SpecError, SpecErrors};
 use super::text::{Sources, masked};
-use super::Matrix;
 
 /// Longer lines are not quoted; the fault's own line says where it is.
 const LONGEST_LINE: usize = 240;
@@ -39,11 +39,15 @@ impl Matrix {
 fn render(errors: &[SpecError], sources: &Sources, severity: Severity, colour: bool) -> String {
     let theme = GraphicalTheme {
         characters: ThemeCharacters::unicode(),
-        styles: if colour { ThemeStyles::ansi() } else { ThemeStyles::none() },
+        styles: if colour {
+            ThemeStyles::ansi()
+        } else {
+            ThemeStyles::none()
+        },
     };
     let handler = GraphicalReportHandler::new_themed(theme)
         .with_links(false)
-        .with_context_lines(0)
+        .with_context_lines(1)
         .with_width(WIDTH);
     let file = masked(&sources.file);
     let named = NamedSource::new(super::printable(&sources.file_name), file.clone());
@@ -77,10 +81,14 @@ fn quotable(text: &str, error: &SpecError) -> bool {
     else {
         return false;
     };
-    let lead = before.rsplit('\n').next().unwrap_or("").len();
-    let tail = after.split('\n').next().unwrap_or("").len();
+    // The lines of the span, and one of context on either side.
+    let lead: Vec<&str> = before.rsplitn(3, '\n').take(2).collect();
+    let tail: Vec<&str> = after.splitn(3, '\n').take(2).collect();
+    let short = |lines: &[&str]| lines.iter().all(|line| line.len() <= LONGEST_LINE);
     !text.is_empty()
-        && lead + inside.len() + tail <= LONGEST_LINE
+        && short(&lead)
+        && short(&tail)
+        && inside.len() <= LONGEST_LINE
         && inside.matches('\n').count() < 8
 }
 

@@ -5,11 +5,11 @@
 
 mod list;
 
+use super::MAX_TRIALS;
 use super::fault::{Faults, Place};
 use super::keys;
 use super::sections::Draft;
 use super::settings::Settings;
-use super::MAX_TRIALS;
 
 /// What a rule says of a combination.
 pub(super) struct Clash {
@@ -36,7 +36,11 @@ struct Conditional {
 
 pub(super) fn check(draft: &Draft, faults: &mut Faults, warnings: &mut Faults) {
     for rule in list::RULES {
-        let out = if rule.only_warns { &mut *warnings } else { &mut *faults };
+        let out = if rule.only_warns {
+            &mut *warnings
+        } else {
+            &mut *faults
+        };
         apply(rule, draft, out);
     }
     for conditional in list::CONDITIONALS {
@@ -72,7 +76,7 @@ fn check_effect(
     warnings: &mut Faults,
 ) {
     let unknown = |key: &&str| draft.broken.contains(*key);
-    if conditional.depends_on.iter().any(|key| unknown(&key)) {
+    if conditional.depends_on.iter().any(unknown) {
         return;
     }
     let mut ever = false;

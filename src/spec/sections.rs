@@ -116,9 +116,9 @@ impl Reader<'_> {
                 ),
             },
             (None, "name") => {
-                if let Some(name) = self.other("name", entry, |raw| {
-                    read::text(raw).and_then(syntax::name)
-                }) {
+                if let Some(name) =
+                    self.other("name", entry, |raw| read::text(raw).and_then(syntax::name))
+                {
                     self.draft.name = name;
                 }
             }
@@ -245,8 +245,11 @@ impl Reader<'_> {
                 }
             };
             if !seen.insert(control) {
-                self.faults
-                    .add(&item.at, "this control is given twice", "remove one of them");
+                self.faults.add(
+                    &item.at,
+                    "this control is given twice",
+                    "remove one of them",
+                );
             }
         }
         self.draft.controls = seen.into_iter().collect();
@@ -288,7 +291,9 @@ impl Reader<'_> {
                 Ok(name) => name,
                 Err(wrong) => {
                     let message = format!("header {} {wrong}", quoted(&header.key));
-                    self.faults.add(&header.at, message, takes("load.headers"));
+                    let remedy =
+                        "give a name of letters, digits and \"-\" that HTTP itself does not need";
+                    self.faults.add(&header.at, message, remedy);
                     continue;
                 }
             };
@@ -299,10 +304,18 @@ impl Reader<'_> {
             match value {
                 Err(wrong) => {
                     let message = format!("the value of header {name} {wrong}");
-                    self.faults.add(&header.node.at, message, takes("load.headers"));
+                    let remedy = "give a string of visible ASCII and spaces";
+                    self.faults.add(&header.node.at, message, remedy);
                 }
                 Ok(value) => {
-                    if self.draft.base.load.headers.insert(name.clone(), value).is_some() {
+                    if self
+                        .draft
+                        .base
+                        .load
+                        .headers
+                        .insert(name.clone(), value)
+                        .is_some()
+                    {
                         let message = format!("header {name} is given twice");
                         self.faults.add(&header.at, message, "remove one of them");
                     }
@@ -317,7 +330,8 @@ impl Reader<'_> {
                 Ok(path) => path,
                 Err(wrong) => {
                     let message = format!("the path {} {wrong}", quoted(&file.key));
-                    self.faults.add(&file.at, message, takes("proxy.files"));
+                    let remedy = "give the absolute path of a file in the container";
+                    self.faults.add(&file.at, message, remedy);
                     continue;
                 }
             };
@@ -327,7 +341,8 @@ impl Reader<'_> {
                 }
                 Err(wrong) => {
                     let message = format!("the text for {} {wrong}", quoted(&file.key));
-                    self.faults.add(&file.node.at, message, takes("proxy.files"));
+                    let remedy = "give the path of a local text file (relative to the matrix), or { text = \"…\" }";
+                    self.faults.add(&file.node.at, message, remedy);
                 }
             }
         }

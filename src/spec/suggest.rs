@@ -35,6 +35,7 @@ pub(super) fn key(section: &str, unknown: &str) -> String {
         .map(|(_, path)| *path);
     match anywhere.or(elsewhere) {
         Some(path) => match path.split_once('.') {
+            Some((same, leaf)) if same == section => format!("did you mean \"{leaf}\"?"),
             Some((section, leaf)) => format!("did you mean \"{leaf}\" in [{section}]?"),
             None => format!("did you mean \"{path}\" at the top of the file?"),
         },
@@ -96,12 +97,21 @@ mod tests {
 
     #[test]
     fn slips_find_their_key() {
-        assert_eq!(key("load", "handshake-rate"), "did you mean \"handshake_rate\"?");
+        assert_eq!(
+            key("load", "handshake-rate"),
+            "did you mean \"handshake_rate\"?"
+        );
         assert_eq!(key("", "repetition"), "did you mean \"repetitions\"?");
         assert_eq!(key("", "rate"), "did you mean \"rate\" in [load]?");
-        assert_eq!(key("load", "workers"), "did you mean \"workers\" in [proxy]?");
-        assert_eq!(key("proxy", "concurrency"), "did you mean \"workers\" in [proxy]?");
-        assert_eq!(key("placement", "xyzzy"), "[placement] knows proxy, upstream, agent");
+        assert_eq!(
+            key("load", "workers"),
+            "did you mean \"workers\" in [proxy]?"
+        );
+        assert_eq!(key("proxy", "concurrency"), "did you mean \"workers\"?");
+        assert_eq!(
+            key("placement", "xyzzy"),
+            "[placement] knows proxy, upstream, agent"
+        );
         assert!(key("", "xyzzy").starts_with("known here are warmup, duration, name"));
     }
 

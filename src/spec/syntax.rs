@@ -27,7 +27,13 @@ pub(super) fn name_from(file: &str) -> String {
     let stem = base.strip_suffix(".toml").unwrap_or(base);
     let made: String = stem
         .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '-' })
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') {
+                c
+            } else {
+                '-'
+            }
+        })
         .take(MAX_NAME)
         .collect();
     name(&made).unwrap_or_else(|_| "matrix".to_owned())
@@ -212,7 +218,17 @@ mod tests {
     #[test]
     fn hostile_names_are_refused() {
         for text in [
-            "", "../x", "a/b", "a b", "-rf", ".hidden", "=cmd()", "<b>", "a\u{1b}[0m", "$(id)", "ä",
+            "",
+            "../x",
+            "a/b",
+            "a b",
+            "-rf",
+            ".hidden",
+            "=cmd()",
+            "<b>",
+            "a\u{1b}[0m",
+            "$(id)",
+            "ä",
             &"x".repeat(65),
         ] {
             assert!(name(text).is_err(), "{text:?}");
@@ -234,7 +250,17 @@ mod tests {
         assert_eq!(list("3,0-1,2").as_deref(), Ok("0-3"));
         assert_eq!(list("0").as_deref(), Ok("0"));
         assert_eq!(list("5, 1, 7-8").as_deref(), Ok("1,5,7-8"));
-        for text in ["", "a", "1-", "-1", "3-1", "0-9999999", "0,,1", "+1", "0-3:2"] {
+        for text in [
+            "",
+            "a",
+            "1-",
+            "-1",
+            "3-1",
+            "0-9999999",
+            "0,,1",
+            "+1",
+            "0-3:2",
+        ] {
             assert!(list(text).is_err(), "{text:?}");
         }
     }

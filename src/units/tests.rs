@@ -89,7 +89,10 @@ fn durations() {
     }
     assert_eq!(micros("5"), Err(UnitError::NoUnit));
     assert_eq!(micros("5s 3"), Err(UnitError::NoUnit));
-    assert_eq!(micros("5 parsecs"), Err(UnitError::UnknownUnit("parsecs".into())));
+    assert_eq!(
+        micros("5 parsecs"),
+        Err(UnitError::UnknownUnit("parsecs".into()))
+    );
     assert_eq!(micros("0.5us"), Err(UnitError::TooFine("1us")));
     assert_eq!(micros("-5s"), Err(UnitError::Negative));
     assert_eq!(micros("s"), Err(UnitError::NotAQuantity));

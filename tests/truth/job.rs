@@ -86,10 +86,40 @@ pub fn run(job: &Job) -> LoadReport {
     assert_eq!(phases, [Phase::Warmup, Phase::Measure, Phase::Drain]);
     let ended = report.requests + report.errors.values().sum::<u64>();
     assert_eq!(
-        report.scheduled, ended,
-        "every scheduled request ends once: {report:#?}"
+        report.scheduled,
+        ended,
+        "every scheduled request ends once: {}",
+        tell(&report)
     );
     report
+}
+
+/// A report without its histograms.
+pub fn tell(report: &LoadReport) -> String {
+    let handshake = &report.handshake;
+    format!(
+        "scheduled {} sent {} requests {} achieved {:.2}/s in flight {:?} errors {:?} connection errors {:?} opened {} \
+         status {:?} users {:?} bottlenecks {:?} negotiated {:?} handshake: scheduled {} completed {} full {} resumed {} \
+         errors {:?} SYN retries {:?}",
+        report.scheduled,
+        report.sent,
+        report.requests,
+        report.achieved_rate_rps,
+        report.in_flight_mean,
+        report.errors,
+        report.connection_errors,
+        report.connections_opened,
+        report.status_codes,
+        report.littles_law_users,
+        report.bottlenecks,
+        report.negotiated,
+        handshake.scheduled,
+        handshake.completed,
+        handshake.full,
+        handshake.resumed,
+        handshake.errors,
+        handshake.syn_retries,
+    )
 }
 
 /// A quantile in milliseconds.

@@ -169,3 +169,53 @@ pub fn over_tls(config: ServerConfig, before: impl Fn() + Send + Sync + 'static)
         serve(rustls::StreamOwned::new(connection, stream), &before);
     })
 }
+
+/// Where a server is slow.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Delays {
+    pub server_hello: Duration,
+    pub finished: Duration,
+    /// HTTP/2 only.
+    pub settings: Duration,
+    pub first_byte: Duration,
+}
+
+/// Accepts TLS by hand: the ServerHello record leaves after `server_hello`, the rest of the flight after `finished`.
+pub fn accept_slowly(
+    config: &Arc<ServerConfig>,
+    mut stream: TcpStream,
+    delays: Delays,
+) -> std::io::Result<rustls::StreamOwned<ServerConnection, TcpStream>> {
+    let mut connection = ServerConnection::new(config.clone()).unwrap();
+    while !connection.wants_write() {
+        if connection.read_tls(&mut stream)? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        connection
+            .process_new_packets()
+            .map_err(std::io::Error::other)?;
+    }
+    let mut flight = Vec::new();
+    while connection.wants_write() {
+        connection.write_tls(&mut flight)?;
+    }
+    let server_hello = 5 + usize::from(u16::from_be_bytes([flight[3], flight[4]]));
+    thread::sleep(delays.server_hello);
+    stream.write_all(&flight[..server_hello])?;
+    thread::sleep(delays.finished);
+    stream.write_all(&flight[server_hello..])?;
+    while connection.is_handshaking() {
+        connection.complete_io(&mut stream)?;
+    }
+    Ok(rustls::StreamOwned::new(connection, stream))
+}
+
+/// HTTP/1.1 over TLS with delays by phase.
+pub fn phased(config: ServerConfig, delays: Delays) -> Server {
+    let config = Arc::new(config);
+    Server::start(move |stream, _| {
+        if let Ok(stream) = accept_slowly(&config, stream, delays) {
+            serve(stream, || thread::sleep(delays.first_byte));
+        }
+    })
+}

@@ -17,6 +17,7 @@ use crate::clock::monotonic_ns;
 use crate::config::{Config, ConfigError};
 use crate::connection::Service;
 use crate::control;
+use crate::schedule::prefer_short_slices;
 use crate::stats::{Report, Stats};
 use crate::timer::DelayTimer;
 
@@ -234,8 +235,7 @@ async fn serve_accepted(
     listener: StdListener,
     peers: Vec<UnboundedSender<StdStream>>,
 ) -> io::Result<Infallible> {
-    let timer = DelayTimer::new()?;
-    let service = Rc::new(Service::new(&config, stats, timer.clone(), 0));
+    let (timer, service) = prepare(&config, stats, 0)?;
     let listener = TcpListener::from_std(listener)?;
     let pause = timer.clone();
     while_driven(&timer, async move {
@@ -263,8 +263,7 @@ async fn serve_handed_over(
     index: usize,
     mut connections: UnboundedReceiver<StdStream>,
 ) -> io::Result<Infallible> {
-    let timer = DelayTimer::new()?;
-    let service = Rc::new(Service::new(&config, stats, timer.clone(), index));
+    let (timer, service) = prepare(&config, stats, index)?;
     while_driven(&timer, async move {
         while let Some(tcp) = connections.recv().await {
             serve_one(&service, TcpStream::from_std(tcp)?);
@@ -272,6 +271,18 @@ async fn serve_handed_over(
         std::future::pending().await
     })
     .await
+}
+
+fn prepare(
+    config: &Config,
+    stats: Arc<Stats>,
+    index: usize,
+) -> io::Result<(DelayTimer, Rc<Service>)> {
+    // Without it the delay is as true on an idle CPU, and what it is on a busy one is measured.
+    let _ = prefer_short_slices();
+    let timer = DelayTimer::new()?;
+    let service = Service::new(config, stats, timer.clone(), index);
+    Ok((timer, Rc::new(service)))
 }
 
 async fn while_driven(

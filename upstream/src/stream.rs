@@ -63,11 +63,12 @@ impl ConnectionClock {
         self.last_read.set(monotonic_ns());
     }
 
-    fn wrote(&self, began_at: u64) {
-        self.last_write.set(began_at);
+    fn write_begins(&self) {
+        let now = monotonic_ns();
+        self.last_write.set(now);
         for answer in self.answers.borrow_mut().drain(..) {
             self.stats
-                .served(began_at.saturating_sub(answer.began_at), answer.asked);
+                .served(now.saturating_sub(answer.began_at), answer.asked);
         }
     }
 }
@@ -85,6 +86,14 @@ impl TimedStream {
     pub(crate) fn new(tcp: TcpStream, prefix: Vec<u8>, clock: Rc<ConnectionClock>) -> Self {
         clock.read();
         Self { tcp, prefix, clock }
+    }
+
+    /// Counts the answers that the next write carries, once the socket has room. Before the write, not after it: a client
+    /// that has its response must find it counted.
+    fn about_to_write(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.tcp.poll_write_ready(context))?;
+        self.clock.write_begins();
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -115,10 +124,8 @@ impl AsyncWrite for TimedStream {
         context: &mut Context<'_>,
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let now = monotonic_ns();
-        let written = ready!(Pin::new(&mut self.tcp).poll_write(context, data))?;
-        self.clock.wrote(now);
-        Poll::Ready(Ok(written))
+        ready!(self.about_to_write(context))?;
+        Pin::new(&mut self.tcp).poll_write(context, data)
     }
 
     fn poll_write_vectored(
@@ -126,10 +133,8 @@ impl AsyncWrite for TimedStream {
         context: &mut Context<'_>,
         data: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let now = monotonic_ns();
-        let written = ready!(Pin::new(&mut self.tcp).poll_write_vectored(context, data))?;
-        self.clock.wrote(now);
-        Poll::Ready(Ok(written))
+        ready!(self.about_to_write(context))?;
+        Pin::new(&mut self.tcp).poll_write_vectored(context, data)
     }
 
     fn is_write_vectored(&self) -> bool {

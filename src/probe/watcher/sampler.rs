@@ -5,8 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::schedule::Schedule;
-use super::state::{Phase, State, due};
+use super::state::{Phase, State};
 
 /// Between two looks at whether the proxy lives and was hit by the OOM killer. The engine removes the cgroup of a dead container
 /// some tens of milliseconds later; whoever looks less often never sees `oom_kill` move.
@@ -24,18 +23,16 @@ pub(super) struct Shared {
     pub(super) alive: AtomicBool,
     /// CPU time of the probes so far, nanoseconds.
     cpu_ns: AtomicU64,
-    schedule: Schedule,
 }
 
 impl Shared {
-    pub(super) fn new(state: State, interval: Duration) -> Self {
+    pub(super) fn new(state: State) -> Self {
         Self {
             state: Mutex::new(state),
             wake: Condvar::new(),
             stop: AtomicBool::new(false),
             alive: AtomicBool::new(true),
             cpu_ns: AtomicU64::new(0),
-            schedule: Schedule::new(interval),
         }
     }
 
@@ -95,8 +92,6 @@ struct Clock {
     next_watch: Instant,
     next_look: Instant,
     next_slow: Instant,
-    next_sample: u32,
-    began: Option<Instant>,
     oom_kill: Option<u64>,
 }
 
@@ -106,8 +101,6 @@ fn run(shared: &Shared) {
         next_watch: now,
         next_look: now,
         next_slow: now,
-        next_sample: 0,
-        began: None,
         oom_kill: None,
     };
     let mut state = shared.lock();
@@ -115,7 +108,7 @@ fn run(shared: &Shared) {
         let started = thread_cpu();
         step(shared, &mut state, &mut clock);
         shared.charge(started);
-        let wait = clock.wait(&state, shared.schedule);
+        let wait = clock.wait(&state);
         state = match shared.wake.wait_timeout(state, wait) {
             Ok((state, _)) => state,
             Err(poisoned) => poisoned.into_inner().0,
@@ -133,7 +126,10 @@ fn step(shared: &Shared, state: &mut State, clock: &mut Clock) {
         watch(shared, state, clock);
     }
     if state.phase == Phase::Window {
-        sample_if_due(state, clock, shared.schedule);
+        if state.is_sample_due() {
+            let slow = clock.slow(now);
+            state.sample(slow);
+        }
     } else if now >= clock.next_look {
         clock.next_look = now + LOOK;
         let slow = clock.slow(now);
@@ -154,25 +150,6 @@ fn watch(shared: &Shared, state: &mut State, clock: &mut Clock) {
     }
 }
 
-fn sample_if_due(state: &mut State, clock: &mut Clock, schedule: Schedule) {
-    let Some(began) = state.window_began else {
-        return;
-    };
-    if clock.began != Some(began) {
-        clock.began = Some(began);
-        clock.next_sample = 0;
-    }
-    let Some(following) = due(schedule, began, clock.next_sample) else {
-        return;
-    };
-    // The one that is due is taken now; those between it and the next that can still be met were missed.
-    let missed = following - clock.next_sample - 1;
-    state.gaps("sample", u64::from(missed));
-    let slow = clock.slow(Instant::now());
-    state.sample(began, slow);
-    clock.next_sample = following;
-}
-
 impl Clock {
     fn slow(&mut self, now: Instant) -> bool {
         let due = now >= self.next_slow;
@@ -182,25 +159,13 @@ impl Clock {
         due
     }
 
-    fn wait(&self, state: &State, schedule: Schedule) -> Duration {
+    fn wait(&self, state: &State) -> Duration {
         const IDLE: Duration = Duration::from_secs(3600);
-        let now = Instant::now();
-        let mut next = match state.phase {
-            Phase::Waiting => return IDLE,
-            _ => self.next_watch,
-        };
-        if state.phase == Phase::Window {
-            if let Some(began) = state.window_began {
-                let index = if self.began == Some(began) {
-                    self.next_sample
-                } else {
-                    0
-                };
-                next = next.min(began + schedule.at(index));
-            }
-        } else {
-            next = next.min(self.next_look);
+        if state.phase == Phase::Waiting {
+            return IDLE;
         }
-        next.saturating_duration_since(now)
+        let other = state.next_sample_at().unwrap_or(self.next_look);
+        let next = self.next_watch.min(other);
+        next.saturating_duration_since(Instant::now())
     }
 }

@@ -50,11 +50,19 @@ pub(super) struct State {
     descriptors: Descriptors,
     sockets: Option<SockDiag>,
     buffer: Vec<u8>,
+    schedule: Schedule,
+    /// Index of the next sample of the window.
+    next_sample: u32,
     next_connections: Option<Instant>,
 }
 
 impl State {
-    pub(super) fn new(root: &FsRoot, hierarchies: Hierarchies, listen_port: u16) -> Self {
+    pub(super) fn new(
+        root: &FsRoot,
+        hierarchies: Hierarchies,
+        listen_port: u16,
+        interval: Duration,
+    ) -> Self {
         let mut state = Self {
             phase: Phase::Waiting,
             cpu_ns_at_start: 0,
@@ -73,6 +81,8 @@ impl State {
             descriptors: Descriptors::new(root),
             sockets: None,
             buffer: Vec::new(),
+            schedule: Schedule::new(interval),
+            next_sample: 0,
             next_connections: None,
         };
         state.report.sysctls = sysctls::read(root);
@@ -162,11 +172,15 @@ impl State {
             pod.begin();
         }
         self.next_connections = None;
+        self.next_sample = 0;
         self.window_began = Some(now);
         self.phase = Phase::Window;
     }
 
     pub(super) fn end_window(&mut self) {
+        let elapsed = self.window_began.map(|began| began.elapsed());
+        let missed = elapsed.map_or(0, |elapsed| self.pass_due_samples(elapsed));
+        self.gaps("sample", u64::from(missed));
         let reading = self.look(true);
         self.report.counters_end = Some(reading.counters);
         self.report.limits_end = self.limits();
@@ -194,7 +208,7 @@ impl State {
     }
 
     fn nofile_limit(&mut self) -> Option<u64> {
-        let pids = self.group.as_mut()?.pids(&mut self.buffer);
+        let pids = self.group.as_ref()?.pids();
         self.descriptors.limit(&pids)
     }
 
@@ -203,13 +217,36 @@ impl State {
         if !slow && !self.descriptors.is_cheap() {
             return None;
         }
-        let pids = self.group.as_mut()?.pids(&mut self.buffer);
+        let pids = self.group.as_ref()?.pids();
         self.descriptors.count(&pids)
     }
 
-    /// One sample of the window.
-    pub(super) fn sample(&mut self, began: Instant, slow: bool) {
+    /// When to take the next sample; `None` outside the window.
+    pub(super) fn next_sample_at(&self) -> Option<Instant> {
+        let began = self.window_began?;
+        (self.phase == Phase::Window).then(|| began + self.schedule.at(self.next_sample))
+    }
+
+    pub(super) fn is_sample_due(&self) -> bool {
+        self.next_sample_at().is_some_and(|at| at <= Instant::now())
+    }
+
+    /// Goes on to the first sample whose time has not come, and answers how many that passes over.
+    fn pass_due_samples(&mut self, elapsed: Duration) -> u32 {
+        let next = self.schedule.first_after(elapsed, self.next_sample);
+        let passed = next - self.next_sample;
+        self.next_sample = next;
+        passed
+    }
+
+    /// The sample that is due. Those between it and the next whose time has not come were missed.
+    pub(super) fn sample(&mut self, slow: bool) {
+        let Some(began) = self.window_began else {
+            return;
+        };
         let at = began.elapsed();
+        let missed = self.pass_due_samples(at).saturating_sub(1);
+        self.gaps("sample", u64::from(missed));
         let Reading {
             counters, memory, ..
         } = self.look(slow);
@@ -330,10 +367,4 @@ fn keep_memory(last: &mut MemoryGauges, now: &MemoryGauges) {
 
 pub(super) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
-}
-
-/// Sample number and whether it is one of those that read everything.
-pub(super) fn due(schedule: Schedule, began: Instant, next: u32) -> Option<u32> {
-    let elapsed = began.elapsed();
-    (schedule.at(next) <= elapsed).then(|| schedule.first_after(elapsed, next))
 }

@@ -12,25 +12,25 @@ pub(super) fn columns() -> Vec<Column> {
     let mut b = Builder::default();
     accept(&mut b);
     gauge(&mut b, "half_open", "connections in SYN_RECV", |q| {
-        Some(q.half_open)
+        q.half_open
     });
     gauge(
         &mut b,
         "established",
         "established connections on the proxy's port",
-        |q| Some(q.established),
+        |q| q.established,
     );
     gauge(
         &mut b,
         "unread",
         "established connections with data that the proxy has not read: the queue in which keep-alive load waits",
-        |q| Some(q.unread),
+        |q| q.unread,
     );
     gauge(
         &mut b,
         "unread_bytes",
         "bytes that the proxy has not read",
-        |q| Some(q.unread_bytes),
+        |q| q.unread_bytes,
     );
     waits(&mut b);
     backlog(&mut b);
@@ -166,7 +166,7 @@ fn waits(b: &mut Builder) {
         |t| {
             let load = derived::load(t)?;
             let rate = per_second(load, derived::answered(load));
-            littles_wait_us(mean(&queue_values(t, |q| Some(q.unread))), rate)
+            littles_wait_us(mean(&queue_values(t, |q| q.unread)), rate)
         },
     );
 }

@@ -41,7 +41,11 @@ pub(super) const KEYS: &[Key] = &[
         path: "load.connections",
         meaning: "Persistent connections",
         takes: "a whole number, 1 to 100000",
-        parse: |raw, _| put(read::count32(raw, 1, 100_000), |s, v| s.load.connections = v),
+        parse: |raw, _| {
+            put(read::count32(raw, 1, 100_000), |s, v| {
+                s.load.connections = v
+            })
+        },
         show: |s| s.load.connections.to_string(),
     },
     Key {
@@ -96,7 +100,11 @@ pub(super) const KEYS: &[Key] = &[
         path: "load.path",
         meaning: "Request path with query",
         takes: "a path that begins with \"/\", of visible ASCII without \"#\", at most 8192 bytes",
-        parse: |raw, _| put(read::text(raw).and_then(syntax::path), |s, v| s.load.path = v),
+        parse: |raw, _| {
+            put(read::text(raw).and_then(syntax::path), |s, v| {
+                s.load.path = v
+            })
+        },
         show: |s| s.load.path.clone(),
     },
     Key {

@@ -22,7 +22,11 @@ pub(super) const KEYS: &[Key] = &[
         path: "proxy.image",
         meaning: "Image of the proxy; by default that of its kind (`nginx:1.28`, `haproxy:3.2`), and needed for `custom`",
         takes: "an image reference of letters, digits and \"._/:@-\", at most 512",
-        parse: |raw, _| put(read::text(raw).and_then(syntax::image), |s, v| s.proxy.image = v),
+        parse: |raw, _| {
+            put(read::text(raw).and_then(syntax::image), |s, v| {
+                s.proxy.image = v
+            })
+        },
         show: |s| s.proxy.image.clone(),
     },
     Key {
@@ -36,14 +40,22 @@ pub(super) const KEYS: &[Key] = &[
         path: "proxy.nofile",
         meaning: "Limit of open file descriptors of the proxy, soft and hard",
         takes: "a whole number, 16 to 1073741816",
-        parse: |raw, _| put(read::count(raw, 16, 1_073_741_816), |s, v| s.proxy.nofile = v),
+        parse: |raw, _| {
+            put(read::count(raw, 16, 1_073_741_816), |s, v| {
+                s.proxy.nofile = v
+            })
+        },
         show: |s| s.proxy.nofile.to_string(),
     },
     Key {
         path: "proxy.page_cache",
         meaning: "State of the page cache for the proxy's files before each trial: read by somebody else before (`warm`), or not in memory (`cold`), so that the proxy pays for every page",
         takes: "\"warm\" or \"cold\"",
-        parse: |raw, _| put(read::choice::<PageCache>(raw), |s, v| s.proxy.page_cache = v),
+        parse: |raw, _| {
+            put(read::choice::<PageCache>(raw), |s, v| {
+                s.proxy.page_cache = v
+            })
+        },
         show: |s| s.proxy.page_cache.word().to_owned(),
     },
     Key {

@@ -40,7 +40,11 @@ pub(super) const LIMITS: &[Key] = &[
         path: "limits.cpu",
         meaning: "CPU bandwidth of the proxy",
         takes: "a Kubernetes quantity or a number of CPUs in steps of 1m, 10m to 8192 (such as \"250m\" or 0.25), or \"max\" for no limit",
-        parse: |raw, _| put(read::or_word(raw, NO_LIMIT, read::cpu), |s, v| s.limits.cpu = v),
+        parse: |raw, _| {
+            put(read::or_word(raw, NO_LIMIT, read::cpu), |s, v| {
+                s.limits.cpu = v
+            })
+        },
         show: |s| super::or("max", s.limits.cpu),
     },
     Key {
@@ -119,7 +123,7 @@ pub(super) const UPSTREAM: &[Key] = &[
     Key {
         path: "upstream.delay_high_share",
         meaning: "Share of slow answers (`bimodal`)",
-        takes: "a number, 0 to 1, in steps of 0.000001",
+        takes: "a number, 0, or 0.000001 to 1",
         parse: |raw, _| put(read::share(raw), |s, v| s.upstream.delay_high_share = v),
         show: |s| s.upstream.delay_high_share.to_string(),
     },
@@ -198,10 +202,9 @@ macro_rules! placement {
             meaning: $meaning,
             takes: CPUS,
             parse: |raw, _| {
-                put(
-                    read::or_word(raw, &["any"], syntax::cpu_list),
-                    |s, v| s.placement.$field = v,
-                )
+                put(read::or_word(raw, &["any"], syntax::cpu_list), |s, v| {
+                    s.placement.$field = v
+                })
             },
             show: |s| super::or("any", s.placement.$field.as_ref()),
         }
@@ -210,6 +213,14 @@ macro_rules! placement {
 
 pub(super) const PLACEMENT: &[Key] = &[
     placement!("placement.proxy", "CPUs that the proxy may use", proxy),
-    placement!("placement.upstream", "CPUs that the upstream may use", upstream),
-    placement!("placement.agent", "CPUs that the load generator and the probes may use", agent),
+    placement!(
+        "placement.upstream",
+        "CPUs that the upstream may use",
+        upstream
+    ),
+    placement!(
+        "placement.agent",
+        "CPUs that the load generator and the probes may use",
+        agent
+    ),
 ];

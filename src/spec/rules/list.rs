@@ -56,10 +56,9 @@ pub(super) const RULES: &[Rule] = &[
         keys: &["proxy.kind", "proxy.image"],
         only_warns: false,
         check: |s| match s.proxy.kind {
-            ProxyKind::Custom if s.proxy.image.is_empty() => clash(
-                "a custom proxy has no default image",
-                "give proxy.image",
-            ),
+            ProxyKind::Custom if s.proxy.image.is_empty() => {
+                clash("a custom proxy has no default image", "give proxy.image")
+            }
             _ => None,
         },
     },
@@ -88,7 +87,11 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        keys: &["upstream.delay_high", "upstream.delay_distribution", "upstream.delay"],
+        keys: &[
+            "upstream.delay_high",
+            "upstream.delay_distribution",
+            "upstream.delay",
+        ],
         only_warns: false,
         check: |s| {
             let up = &s.upstream;
@@ -123,7 +126,10 @@ pub(super) const RULES: &[Rule] = &[
             let expected = s.load.rate.0 * s.duration.secs_f64();
             if s.load.mode == LoadMode::Open && expected < 1.0 {
                 return clash(
-                    format!("load.rate {} sends no request in a window of {}", s.load.rate, s.duration),
+                    format!(
+                        "load.rate {} sends no request in a window of {}",
+                        s.load.rate, s.duration
+                    ),
                     "give a higher rate or a longer duration",
                 );
             }

@@ -7,7 +7,11 @@ use crate::units::{Bytes, Micros, MilliCpus};
 
 fn texts(matrix: &Matrix, factor: &str) -> Vec<String> {
     let factor = matrix.factors.iter().find(|f| f.name == factor).unwrap();
-    factor.levels.iter().map(|level| level.text.clone()).collect()
+    factor
+        .levels
+        .iter()
+        .map(|level| level.text.clone())
+        .collect()
 }
 
 #[test]
@@ -26,7 +30,17 @@ fn levels_are_canonical_and_in_the_order_of_the_file() {
          \"load.rate\" = [500, 2e3]\ntls.version = [1.2, \"1.3\"]\nwarmup = [\"500ms\"]",
     );
     let names: Vec<&str> = matrix.factors.iter().map(|f| f.name.as_str()).collect();
-    assert_eq!(names, ["swap", "cpu", "memory", "load.rate", "tls.version", "warmup"]);
+    assert_eq!(
+        names,
+        [
+            "swap",
+            "cpu",
+            "memory",
+            "load.rate",
+            "tls.version",
+            "warmup"
+        ]
+    );
     assert_eq!(texts(&matrix, "cpu"), ["250m", "1", "max"]);
     assert_eq!(texts(&matrix, "memory"), ["64Mi", "64M"]);
     assert_eq!(texts(&matrix, "swap"), ["0", "256Mi"]);
@@ -37,7 +51,8 @@ fn levels_are_canonical_and_in_the_order_of_the_file() {
 
 #[test]
 fn a_level_wins_over_the_base() {
-    let matrix = right("[matrix]\n\"load.rate\" = [500]\n[load]\nrate = 2000\nusers = 1\nmode = \"open\"");
+    let matrix =
+        right("[matrix]\n\"load.rate\" = [500]\n[load]\nrate = 2000\nusers = 1\nmode = \"open\"");
     let plan = plan::build(&matrix);
     let settings = matrix.settings(plan.cells.first().unwrap());
     assert_eq!(settings.load.rate.0, 500.0);
@@ -128,7 +143,11 @@ fn every_section_is_read() {
     assert_eq!(s.placement.agent.as_deref(), Some("1-3"));
     assert_eq!(s.placement.proxy.as_deref(), Some("0"));
     assert_eq!(s.upstream.delay_high_share, 0.01);
-    assert!(matrix.warnings.is_empty(), "{}", matrix.render_warnings(false));
+    assert!(
+        matrix.warnings.is_empty(),
+        "{}",
+        matrix.render_warnings(false)
+    );
 }
 
 #[test]
@@ -140,7 +159,10 @@ fn what_depends_on_the_kind_follows_it() {
         .iter()
         .map(|cell| matrix.settings(cell).proxy.image)
         .collect();
-    assert_eq!(images, ["envoyproxy/envoy:v1.40-latest", "nginx:1.28", "haproxy:3.2"]);
+    assert_eq!(
+        images,
+        ["envoyproxy/envoy:v1.40-latest", "nginx:1.28", "haproxy:3.2"]
+    );
     let custom = right("[proxy]\nkind = \"custom\"\nimage = \"x\"");
     assert_eq!(custom.base.proxy.admin_port, None);
     let given = right("[proxy]\nkind = \"custom\"\nimage = \"x\"\nadmin_port = 9901");
@@ -183,11 +205,17 @@ fn the_hash_is_of_the_meaning() {
     let hash = |text: &str| right(text).hash();
     let one = hash("[matrix]\ncpu = [\"250m\"]\n[load]\nrate = 1000\nusers = 64");
     assert_eq!(one.len(), 64);
-    assert_eq!(one, hash("# comment\nname = \"other\"\nload = {}\nmatrix.limits.cpu = [0.25]"));
+    assert_eq!(
+        one,
+        hash("# comment\nname = \"other\"\nload = {}\nmatrix.limits.cpu = [0.25]")
+    );
     assert_ne!(one, hash("[matrix]\ncpu = [\"251m\"]"));
     assert_ne!(one, hash("seed = 2\n[matrix]\ncpu = [\"250m\"]"));
     assert_ne!(one, hash("repetitions = 4\n[matrix]\ncpu = [\"250m\"]"));
-    assert_ne!(one, hash("controls = [\"direct\"]\n[matrix]\ncpu = [\"250m\"]"));
+    assert_ne!(
+        one,
+        hash("controls = [\"direct\"]\n[matrix]\ncpu = [\"250m\"]")
+    );
     assert_ne!(one, hash("warmup = \"6s\"\n[matrix]\ncpu = [\"250m\"]"));
 }
 
@@ -196,7 +224,9 @@ fn the_hash_covers_the_text_of_files() {
     let text = "[matrix]\n\"proxy.config\" = [\"a\", \"built-in\"]";
     let hash = |content: &str| {
         let content = content.to_owned();
-        parse("m.toml", text, &[], &mut |_| Ok(content.clone())).unwrap().hash()
+        parse("m.toml", text, &[], &mut |_| Ok(content.clone()))
+            .unwrap()
+            .hash()
     };
     assert_eq!(hash("x"), hash("x"));
     assert_ne!(hash("x"), hash("y"));
@@ -212,8 +242,15 @@ fn the_ready_matrices_are_right() {
             continue;
         }
         let matrix = load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
-        assert!(matrix.warnings.is_empty(), "{}", matrix.render_warnings(false));
-        assert_eq!(Some(matrix.name.as_str()), path.file_stem().and_then(|s| s.to_str()));
+        assert!(
+            matrix.warnings.is_empty(),
+            "{}",
+            matrix.render_warnings(false)
+        );
+        assert_eq!(
+            Some(matrix.name.as_str()),
+            path.file_stem().and_then(|s| s.to_str())
+        );
         seen.push((matrix.name.clone(), plan::build(&matrix)));
     }
     let of = |name: &str| &seen.iter().find(|(n, _)| n == name).unwrap().1;
@@ -230,5 +267,9 @@ fn an_engine_that_is_too_small_is_told_with_the_place() {
     );
     assert!(matrix.check_engine(8.0).is_ok());
     let errors = matrix.check_engine(2.0).unwrap_err();
-    insta::assert_snapshot!(errors.to_string(), @"");
+    insta::assert_snapshot!(errors.to_string(), @r#"
+    matrix.toml:2:18: cpu 2500m is above the 2 CPUs of the engine's machine; give at most "2", or run on a larger machine
+    matrix.toml:2:27: cpu 4 is above the 2 CPUs of the engine's machine; give at most "2", or run on a larger machine
+    matrix.toml:5:9: placement.agent names CPU 2, but the engine's machine has 2 CPUs; give CPUs below 2, counted from 0
+    "#);
 }

@@ -44,7 +44,10 @@ fn huge_products_do_not_multiply() {
     for key in keys::all().filter(|key| key.takes.starts_with("a whole number, 1")) {
         let _ = writeln!(text, "\"{}\" = [{levels}]", key.path);
     }
-    let _ = writeln!(text, "\"load.rate\" = [{levels}]\n\"load.handshake_rate\" = [{levels}]");
+    let _ = writeln!(
+        text,
+        "\"load.rate\" = [{levels}]\n\"load.handshake_rate\" = [{levels}]"
+    );
     let errors = wrong(&text).to_string();
     assert!(errors.contains("above the limit of 100000"), "{errors}");
 }
@@ -67,7 +70,11 @@ fn long_lines_and_values_are_shortened() {
     let text = format!("name = \"{}\"", "x".repeat(500_000));
     let errors = wrong(&text);
     assert!(errors.to_string().len() < 1000);
-    assert!(errors.render(false).len() < 1000, "{}", errors.render(false).len());
+    assert!(
+        errors.render(false).len() < 1000,
+        "{}",
+        errors.render(false).len()
+    );
     let text = "a".repeat(MAX_FILE + 1);
     assert_eq!(wrong(&text).errors.len(), 1);
 }
@@ -75,7 +82,10 @@ fn long_lines_and_values_are_shortened() {
 #[test]
 fn a_large_matrix_is_planned_within_bounds() {
     let levels: Vec<String> = (1..=33_000).map(|n| n.to_string()).collect();
-    let matrix = right(&format!("[matrix]\n\"load.connections\" = [{}]\n[proxy]\nnofile = 65536", levels.join(",")));
+    let matrix = right(&format!(
+        "[matrix]\n\"load.connections\" = [{}]\n[proxy]\nnofile = 65536",
+        levels.join(",")
+    ));
     assert_eq!(plan::build(&matrix).trials.len(), 99_000);
 }
 
@@ -89,15 +99,41 @@ fn matrix_text() -> impl Strategy<Value = String> {
     ];
     let scalar = prop_oneof![
         prop::sample::select(vec![
-            "\"250m\"", "1", "0.5", "\"64Mi\"", "\"max\"", "\"5s\"", "0", "-1", "\"0\"", "true", "nan", "inf",
-            "\"h2\"", "\"open\"", "\"closed\"", "\"custom\"", "1e400", "99999999999999999999", "\"0-1\"", "\"/\"",
-            "2026-01-01", "\"\"", "\"envoy.yaml\"", "\"unlimited\"", "0x7fffffffffffffff", "\"1.2\"", "1.3",
-        ]).prop_map(str::to_owned),
+            "\"250m\"",
+            "1",
+            "0.5",
+            "\"64Mi\"",
+            "\"max\"",
+            "\"5s\"",
+            "0",
+            "-1",
+            "\"0\"",
+            "true",
+            "nan",
+            "inf",
+            "\"h2\"",
+            "\"open\"",
+            "\"closed\"",
+            "\"custom\"",
+            "1e400",
+            "99999999999999999999",
+            "\"0-1\"",
+            "\"/\"",
+            "2026-01-01",
+            "\"\"",
+            "\"envoy.yaml\"",
+            "\"unlimited\"",
+            "0x7fffffffffffffff",
+            "\"1.2\"",
+            "1.3",
+        ])
+        .prop_map(str::to_owned),
         any::<i64>().prop_map(|n| n.to_string()),
         any::<f64>().prop_map(|n| n.to_string()),
         "\\PC{0,12}".prop_map(|text| format!("{text:?}")),
     ];
-    let array = prop::collection::vec(scalar.clone(), 0..5).prop_map(|items| format!("[{}]", items.join(", ")));
+    let array = prop::collection::vec(scalar.clone(), 0..5)
+        .prop_map(|items| format!("[{}]", items.join(", ")));
     let value = prop_oneof![3 => scalar, 3 => array, 1 => Just("{}".to_owned()), 1 => Just("{ a = [1] }".to_owned())];
     let line = prop_oneof![
         6 => (key, value).prop_map(|(key, value)| format!("{key} = {value}")),

@@ -1,0 +1,3 @@
+module sweep.invalid/go-upstream
+
+go 1.19

@@ -193,8 +193,10 @@ impl Prepared<'_> {
         manifest.updated_at.clone_from(&now);
         manifest.finished_at = matches!(stopped, Ok(None)).then_some(now);
         folder.write_manifest(&manifest)?;
-        let table = crate::report::rebuild(folder.folder().path())?.table;
-        let tally = trials::Tally::of(&folder.folder().trials()?.records, self.plan);
+        crate::report::rebuild(folder.folder())?;
+        let records = folder.folder().trials()?.records;
+        let table = crate::report::table(&manifest, &records);
+        let tally = trials::Tally::of(&records, self.plan);
         progress.event(&Event::RunEnded {
             valid: tally.valid,
             invalid: tally.invalid,

@@ -82,7 +82,7 @@ pub async fn run(
         record.reasons.push(failure.reason);
     }
     if record.status == TrialStatus::Valid {
-        record.reasons.extend(verdict::validity::reasons(&record));
+        record.reasons.extend(verdict::validity::reasons(&record, settings));
         if !record.reasons.is_empty() {
             record.status = TrialStatus::Invalid;
         }

@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_result_survives_its_line() {
-        let result = sample::agent_result();
+        let result = sample::valid(sample::Shape::limited(250, 64), 1).agent.expect("an agent result");
         let line = serde_json::to_string(&AgentEvent::Done(Box::new(result.clone()))).expect("serialize");
         let AgentEvent::Done(back) = serde_json::from_str(&line).expect("deserialize") else {
             panic!("another event");

@@ -11,6 +11,7 @@ use super::{Failure, print_line};
 use crate::image::{self, Extra};
 use crate::plan;
 use crate::progress::{Bars, JsonLines, PlainLines, Progress, Quiet};
+use crate::record::Folder;
 use crate::report;
 use crate::runner::{self, RunEnd, RunError, RunOptions, Stopped, Target};
 use crate::runtime::{Engine, ImportRequest};
@@ -38,11 +39,15 @@ pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
 }
 
 pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
-    let rebuilt = report::rebuild(&args.results).map_err(|e| Failure::new(3, e))?;
-    for notice in &rebuilt.notices {
+    let failed = |e| Failure::new(3, e);
+    let folder = Folder::open(&args.results).map_err(failed)?;
+    let files = report::rebuild(&folder).map_err(failed)?;
+    let trials = folder.trials().map_err(failed)?;
+    for notice in &trials.notices {
         say(&format!("notice: {notice}"));
     }
-    print_line(rebuilt.table.trim_end())
+    print_line(report::table(&folder.manifest().map_err(failed)?, &trials.records).trim_end())?;
+    print_line(&format!("\n{} files made again in {}", files.len(), folder.path().display()))
 }
 
 pub(super) async fn run(args: RunArgs) -> Result<u8, Failure> {

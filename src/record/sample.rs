@@ -391,8 +391,6 @@ fn envoy_stats() -> ProxyStats {
     let counter = |name: &str, value: u64| (name.to_owned(), value);
     let gauge = |name: &str, value: f64| (name.to_owned(), value);
     ProxyStats {
-        read_start_us: Some(0),
-        read_end_us: Some(WINDOW_US),
         counters: BTreeMap::from([
             counter("http.ingress_http.downstream_rq_total", 1000),
             counter("listener.ingress.downstream_cx_total", 1000),

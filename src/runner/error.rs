@@ -17,9 +17,6 @@ pub enum RunError {
     /// The results folder.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The report.
-    #[error(transparent)]
-    Report(#[from] crate::report::ReportError),
     /// The run's certificates.
     #[error(transparent)]
     Certificates(#[from] CertError),
@@ -48,7 +45,7 @@ impl RunError {
             Self::Spec(_) | Self::ResumeMismatch(_) => 2,
             Self::Engine(_) | Self::Environment(_) | Self::EngineGone(_) | Self::Certificates(_) => 3,
             Self::Record(RecordError::Locked { .. }) | Self::Busy(_) => 7,
-            Self::Record(_) | Self::Report(_) => 3,
+            Self::Record(_) => 3,
             Self::Interrupted => 5,
         }
     }

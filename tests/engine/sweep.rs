@@ -55,7 +55,7 @@ fn engine_every_file_is_there_and_can_be_made_again() {
     for name in &names[2..] {
         std::fs::remove_file(bench.results().join(name)).expect("remove");
     }
-    report::rebuild(&bench.results()).expect("rebuild");
+    report::rebuild(&sweep::record::Folder::open(bench.results()).expect("folder")).expect("rebuild");
     for (name, bytes) in names.iter().zip(&before) {
         assert!(!bytes.is_empty(), "{name} is empty");
         assert_eq!(&read(name), bytes, "{name} differs when made again");

@@ -262,6 +262,11 @@ impl Connection {
         }
     }
 
+    /// Forgets what was to be sent.
+    pub fn discard_output(&mut self) {
+        self.out.clear();
+    }
+
     /// Requests without an end.
     #[must_use]
     pub fn open(&self) -> usize {

@@ -7,6 +7,7 @@ mod errors;
 mod h2;
 mod job;
 mod latency;
+mod pacing;
 mod phases;
 mod ready;
 mod server;

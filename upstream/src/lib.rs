@@ -35,5 +35,6 @@ mod units;
 pub use clock::monotonic_ns;
 pub use config::{Config, ConfigError, DelayModel};
 pub use error::ServeError;
+pub use schedule::prefer_short_slices;
 pub use server::{Server, serve};
 pub use stats::Report;

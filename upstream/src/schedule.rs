@@ -10,7 +10,7 @@ const SLICE_NS: u64 = 100_000;
 ///
 /// # Errors
 /// If the kernel or a seccomp filter refuses; the thread then runs as before.
-pub(crate) fn prefer_short_slices() -> io::Result<()> {
+pub fn prefer_short_slices() -> io::Result<()> {
     // SAFETY: all-zero is a valid value of this plain C structure: the default policy with nothing set.
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
     attributes.size = size_of::<libc::sched_attr>() as u32;

@@ -95,6 +95,8 @@ pub(super) fn flatten_matrix(mut root: Table) -> Table {
 fn flatten(prefix: &str, table: Table, flat: &mut Table) {
     for mut entry in table {
         if !prefix.is_empty() {
+            // No factor's name is that long, and a long prefix would be copied for every entry below it.
+            let prefix: String = prefix.chars().take(64).collect();
             entry.key = format!("{prefix}.{}", entry.key);
         }
         match entry.node.value {

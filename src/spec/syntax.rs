@@ -65,7 +65,8 @@ fn is_token(text: &str) -> bool {
 }
 
 pub(super) fn method(text: &str) -> Result<String, Wrong> {
-    if !is_token(text) || text.len() > 32 {
+    let begins = text.starts_with(|c: char| c.is_ascii_alphabetic());
+    if !is_token(text) || !begins || text.len() > 32 {
         return Err("is not a method".to_owned());
     }
     if text == "CONNECT" {
@@ -136,6 +137,10 @@ pub(super) fn file_path(text: &str) -> Result<(), Wrong> {
     }
     if text.len() > 1024 {
         return Err("is longer than 1024 bytes".to_owned());
+    }
+    // A spreadsheet would read it as a formula, a command as an option.
+    if text.starts_with(['=', '+', '-', '@']) {
+        return Err("begins with a sign; put \"./\" before it".to_owned());
     }
     match text.chars().find(|c| is_harmful(*c)) {
         None => Ok(()),
@@ -277,6 +282,9 @@ mod tests {
         assert_eq!(header_name("X-Route").as_deref(), Ok("x-route"));
         assert!(method("GET ").is_err());
         assert!(method("CONNECT").is_err());
+        assert!(method("-X").is_err());
+        assert!(file_path("=cmd|x").is_err());
+        assert!(file_path("./=cmd").is_ok());
         assert!(container_path("/etc/../x").is_err());
     }
 }

@@ -88,7 +88,7 @@ pub(super) const KEYS: &[Key] = &[
     Key {
         path: "load.method",
         meaning: "Request method",
-        takes: "an HTTP method in the form of a token, such as \"GET\", but not \"CONNECT\"",
+        takes: "an HTTP method, letters first, such as \"GET\", but not \"CONNECT\"",
         parse: |raw, _| {
             put(read::text(raw).and_then(syntax::method), |s, v| {
                 s.load.method = v;

@@ -235,6 +235,7 @@ fn the_hash_covers_the_text_of_files() {
 #[test]
 fn the_ready_matrices_are_right() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("matrix");
+    let page = fs_err::read_to_string(folder.with_file_name("docs").join("matrix.md")).unwrap();
     let mut seen = Vec::new();
     for entry in fs_err::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
@@ -242,16 +243,29 @@ fn the_ready_matrices_are_right() {
             continue;
         }
         let matrix = load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
+        let name = matrix.name.clone();
         assert!(
             matrix.warnings.is_empty(),
-            "{}",
+            "{name}: {}",
             matrix.render_warnings(false)
         );
-        assert_eq!(
-            Some(matrix.name.as_str()),
-            path.file_stem().and_then(|s| s.to_str())
+        assert_eq!(path.file_stem().unwrap().to_str(), Some(name.as_str()));
+        let plan = plan::build(&matrix);
+        let minutes = plan.estimate.0.div_ceil(60_000_000);
+        // The table of the page says what the plan says.
+        let row = page
+            .lines()
+            .find(|line| line.contains(&format!("`matrix/{name}.toml`")) && line.starts_with('|'))
+            .unwrap_or_else(|| panic!("docs/matrix.md lacks {name}"));
+        let ends = [
+            format!("| {} | {minutes} minutes |", plan.trials.len()),
+            format!("| {} | {} minutes |", plan.trials.len(), minutes - 1),
+        ];
+        assert!(
+            ends.iter().any(|end| row.ends_with(end.as_str())),
+            "{row}: {ends:?}"
         );
-        seen.push((matrix.name.clone(), plan::build(&matrix)));
+        seen.push((name, plan));
     }
     let of = |name: &str| &seen.iter().find(|(n, _)| n == name).unwrap().1;
     assert_eq!(of("quick").trials.len(), 12);

@@ -89,6 +89,33 @@ fn a_large_matrix_is_planned_within_bounds() {
     assert_eq!(plan::build(&matrix).trials.len(), 99_000);
 }
 
+/// A fifth of what is allowed: quadratic costs would show as minutes.
+const LONG: usize = MAX_FILE / 5;
+
+/// Long files whose parts could multiply.
+#[test]
+fn long_files_of_anything_end() {
+    let fill = |piece: &str| piece.repeat(LONG / piece.len());
+    let long_key = "k".repeat(LONG / 2);
+    let many: String = (0..5_000).map(|n| format!("a{n}=[1]\n")).collect();
+    for text in [
+        fill("a.") + "b=1",
+        fill("[a]\n"),
+        fill("[[matrix]]\n"),
+        fill("=\n"),
+        fill("\""),
+        fill("a"),
+        "x=".to_owned() + &fill("["),
+        "x=".to_owned() + &fill("{a="),
+        "[matrix]\ncpu=[".to_owned() + &fill("1,") + "]",
+        "[matrix]\ncpu=[".to_owned() + &fill("[],") + "]",
+        format!("[matrix.{long_key}]\n{many}"),
+        "[load.headers]\n".to_owned() + &many,
+    ] {
+        check(&text, &[]);
+    }
+}
+
 /// Text that looks like a matrix, so that it gets far.
 fn matrix_text() -> impl Strategy<Value = String> {
     let key = prop_oneof![

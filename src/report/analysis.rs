@@ -137,7 +137,7 @@ pub fn analyse<'a>(manifest: &'a Manifest, records: &'a [TrialRecord]) -> Analys
         .into_iter()
         .map(|p| cell_report(manifest, p, &trials, records))
         .collect();
-    let boundary = boundary::find(&manifest.factors, &boundary_cells(&cells));
+    let boundary = boundary::find(&manifest.factors, &boundary_cells(&cells), &inert(&trials));
     let notices = notices(manifest, &trials);
     Analysis {
         manifest,
@@ -343,12 +343,29 @@ fn numbers(cell: &CellReport, controls: &ControlStats) -> CellNumbers {
     }
 }
 
+/// Factors that had no effect to have: swap, when no trial's host had any.
+fn inert(trials: &[Judged<'_>]) -> Vec<&'static str> {
+    let mut totals = trials
+        .iter()
+        .filter_map(|j| derived::probe(j.trial)?.host.swap_total_bytes)
+        .peekable();
+    if totals.peek().is_some() && totals.all(|total| total == 0) {
+        vec!["swap", "limits.swap"]
+    } else {
+        Vec::new()
+    }
+}
+
 /// The manifest's notices and the trials' own, each once with how often it was seen.
 fn notices(manifest: &Manifest, trials: &[Judged<'_>]) -> Vec<String> {
     let mut notices = manifest.notices.clone();
     let mut seen: Vec<(String, usize)> = Vec::new();
     for judged in trials {
         for notice in validity::findings(judged.trial).notices {
+            // Told once for the run, not again for each level.
+            if notice.contains("is inert") && notices.iter().any(|n| n.contains("no swap")) {
+                continue;
+            }
             match seen.iter_mut().find(|(n, _)| *n == notice) {
                 Some((_, count)) => *count += 1,
                 None => seen.push((notice, 1)),

@@ -52,7 +52,7 @@ pub fn rebuild(folder: &Folder) -> Result<Vec<PathBuf>, RecordError> {
         files.push(folder.write(name, text.as_bytes())?);
     }
     for (name, bytes) in histograms::files(&analysis) {
-        files.push(folder.write(&name, &bytes)?);
+        files.push(folder.write_unsynced(&name, &bytes)?);
     }
     Ok(files)
 }

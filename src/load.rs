@@ -8,6 +8,8 @@
 mod clock;
 mod conn;
 mod generator;
+pub mod h2;
+mod http;
 pub mod http1;
 pub mod judge;
 mod meter;
@@ -16,6 +18,7 @@ mod poller;
 mod ready;
 pub mod report;
 pub mod schedule;
+pub mod signal;
 mod socket;
 mod summary;
 mod tls;

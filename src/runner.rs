@@ -57,6 +57,8 @@ pub struct RunEnd {
     pub stopped: Option<Stopped>,
     /// Trials that are not valid, in the whole folder.
     pub not_valid: u64,
+    /// The table for a terminal.
+    pub table: String,
 }
 
 /// Why a run ended early.
@@ -154,10 +156,11 @@ impl Prepared<'_> {
         };
         let stopped = walk.all(&mut folder).await;
         // Whatever ended the walk, the derived files show what there is.
-        let tally = self.finish(&folder, manifest, &stopped, progress, started);
+        let finished = self.finish(&folder, manifest, &stopped, progress, started);
         stopped.and_then(|stopped| {
-            let tally = tally?;
-            Ok(RunEnd { folder: folder.folder().path().to_owned(), stopped, not_valid: tally.invalid + tally.failed })
+            let (tally, table) = finished?;
+            let not_valid = tally.invalid + tally.failed;
+            Ok(RunEnd { folder: folder.folder().path().to_owned(), stopped, not_valid, table })
         })
     }
 
@@ -185,13 +188,15 @@ impl Prepared<'_> {
         stopped: &Result<Option<Stopped>, RunError>,
         progress: &dyn Progress,
         started: Instant,
-    ) -> Result<trials::Tally, RunError> {
+    ) -> Result<(trials::Tally, String), RunError> {
         let now = jiff::Timestamp::now().to_string();
         manifest.updated_at.clone_from(&now);
         manifest.finished_at = matches!(stopped, Ok(None)).then_some(now);
         folder.write_manifest(&manifest)?;
         crate::report::rebuild(folder.folder())?;
-        let tally = trials::Tally::of(&folder.folder().trials()?.records, self.plan);
+        let records = folder.folder().trials()?.records;
+        let table = crate::report::table(&manifest, &records);
+        let tally = trials::Tally::of(&records, self.plan);
         progress.event(&Event::RunEnded {
             valid: tally.valid,
             invalid: tally.invalid,
@@ -199,7 +204,7 @@ impl Prepared<'_> {
             not_run: tally.not_run,
             wall_s: started.elapsed().as_secs_f64(),
         });
-        Ok(tally)
+        Ok((tally, table))
     }
 }
 

@@ -1,7 +1,7 @@
 //! `matrix.toml` → a validated [`Matrix`], with every fault positioned.
 //!
 //! Everything here is text in, values or errors out; only [`load`] reads files. The stages: [`raw`] makes a tree that
-//! knows where each value was written and merges the `--set` overrides; [`sections`] and [`factors`] read the tree by
+//! knows where each value was written, [`overrides`] merges the `--set`s; [`sections`] and [`factors`] read the tree by
 //! the table of [`keys`]; [`rules`] looks for combinations that cannot be. Each stage adds to one list of faults, so
 //! that a person corrects them all at once.
 
@@ -11,6 +11,7 @@ mod factors;
 mod fault;
 mod hash;
 mod keys;
+mod overrides;
 mod raw;
 mod read;
 mod reference;
@@ -18,6 +19,7 @@ mod render;
 mod rules;
 mod sections;
 pub mod settings;
+mod structured;
 mod suggest;
 mod syntax;
 #[cfg(test)]
@@ -34,7 +36,7 @@ use serde::Serialize;
 pub(crate) use factors::matters_to;
 pub use factors::{FactorLevels, Level};
 pub use fault::{SpecError, SpecErrors};
-pub use raw::Override;
+pub use overrides::Override;
 pub use reference::reference;
 pub(crate) use text::printable;
 
@@ -145,7 +147,7 @@ fn read(
     let mut root = raw::parse_file(text, faults);
     let syntax_errors = faults.len();
     for (n, text) in overrides.iter().enumerate() {
-        raw::apply_override(&mut root, n + 1, text.as_str(), faults);
+        overrides::apply(&mut root, n + 1, text.as_str(), faults);
     }
     let mut draft = sections::read(&root, files, faults);
     if draft.name.is_empty() {
@@ -226,7 +228,7 @@ pub fn load(path: &Path, overrides: &[Override]) -> Result<Matrix, LoadError> {
     )?)
 }
 
-/// The text of a regular file of at most [`MAX_FILE`] bytes.
+/// The text of a file (or a pipe) of at most [`MAX_FILE`] bytes.
 fn read_text(path: &Path) -> Result<String, String> {
     use io::Read as _;
 
@@ -236,14 +238,8 @@ fn read_text(path: &Path) -> Result<String, String> {
         io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
         _ => printable(&error.to_string()),
     };
-    // A pipe or a device might never end, and opening a pipe waits for its writer.
-    let kind = fs_err::metadata(path).map_err(said)?;
-    if kind.is_dir() {
+    if fs_err::metadata(path).map_err(said)?.is_dir() {
         return Err("it is a directory".to_owned());
-    }
-    let is_pipe_or_file = !path.starts_with("/dev") || kind.is_file();
-    if !is_pipe_or_file {
-        return Err("it is not a regular file".to_owned());
     }
     let mut text = String::new();
     fs_err::File::open(path)

@@ -3,6 +3,7 @@
 //! The containers' image is made here from files of this machine: a shell, and this very test program, which also plays the
 //! agent inside the pod.
 
+use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -259,6 +260,55 @@ fn engine_counters_equal_those_that_a_shell_reads() {
         None => panic!("no cgroup version"),
     }
     docker(&["unpause", &container.id]);
+}
+
+/// Depth and limit of each listener of the port, by `ss`.
+fn queues_by_ss(port: u16) -> Vec<(u32, u32)> {
+    let filter = format!("sport = :{port}");
+    let lines = text("ss", &["-Hltn", &filter]);
+    let mut queues: Vec<_> = lines
+        .lines()
+        .map(|line| {
+            let mut words = line.split_whitespace().skip(1);
+            let mut number = || {
+                words
+                    .next()
+                    .and_then(|word| word.parse().ok())
+                    .expect("a number")
+            };
+            (number(), number())
+        })
+        .collect();
+    queues.sort_unstable();
+    queues
+}
+
+#[test]
+fn engine_queues_equal_those_that_ss_shows() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+    rustix::net::listen(&listener, 16).expect("listen");
+    let address = listener.local_addr().expect("address");
+    let _waiting: Vec<_> = (0..11).map(|_| TcpStream::connect(address)).collect();
+    until("eleven wait", Duration::from_secs(10), || {
+        queues_by_ss(address.port()) == [(11, 16)]
+    });
+    let watcher = Watcher::new(None, address.port(), SAMPLE_INTERVAL, &FsRoot::default());
+    watcher.begin_window();
+    std::thread::sleep(Duration::from_millis(300));
+    watcher.end_window();
+    let report = watcher.finish();
+    assert!(!report.samples.is_empty());
+    for sample in &report.samples {
+        let queues = sample.queues.as_ref().expect("queues");
+        let seen: Vec<_> = queues
+            .accept
+            .iter()
+            .copied()
+            .zip(queues.accept_limit.iter().copied())
+            .collect();
+        assert_eq!(seen, queues_by_ss(address.port()));
+    }
+    assert_eq!(report.cgroup_version, None, "no proxy was watched");
 }
 
 #[test]

@@ -41,17 +41,13 @@ pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
 pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     let failed = |e| Failure::new(3, e);
     let folder = Folder::open(&args.results).map_err(failed)?;
-    report::rebuild(&folder).map_err(failed)?;
-    print_table(&folder)?;
-    Ok(0)
-}
-
-fn print_table(folder: &Folder) -> Result<(), Failure> {
-    let failed = |e| Failure::new(3, e);
-    let manifest = folder.manifest().map_err(failed)?;
+    let files = report::rebuild(&folder).map_err(failed)?;
     let trials = folder.trials().map_err(failed)?;
-    print_line(report::table(&manifest, &trials.records).trim_end())?;
-    Ok(())
+    for notice in &trials.notices {
+        say(&format!("notice: {notice}"));
+    }
+    print_line(report::table(&folder.manifest().map_err(failed)?, &trials.records).trim_end())?;
+    print_line(&format!("\n{} files made again in {}", files.len(), folder.path().display()))
 }
 
 pub(super) async fn run(args: RunArgs) -> Result<u8, Failure> {
@@ -96,7 +92,7 @@ fn conclude(args: &RunArgs, ended: Result<RunEnd, RunError>) -> Result<u8, Failu
         Err(error) => return Err(Failure::new(error.exit_code(), error)),
     };
     if !args.json {
-        print_table(&Folder::open(&end.folder).map_err(|e| Failure::new(3, e))?)?;
+        print_line(end.table.trim_end())?;
         print_line(&format!("\nresults: {}", end.folder.display()))?;
     }
     let matrix = args.matrix.matrix.display();

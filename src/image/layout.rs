@@ -27,12 +27,12 @@ pub enum ExtraContent {
 }
 
 impl Extra {
-    /// Parses `PATH` (same place in the image) or `PATH:PLACE`, as a command line gives it.
+    /// Parses `SOURCE` (same place in the image) or `SOURCE=TARGET`, as a command line gives it.
     ///
     /// # Errors
     /// When a place is not an absolute path.
     pub fn parse(text: &str) -> Result<Self, ImageError> {
-        let (source, target) = text.rsplit_once(':').unwrap_or((text, text));
+        let (source, target) = text.rsplit_once('=').unwrap_or((text, text));
         let extra = Self {
             target: target.to_owned(),
             content: ExtraContent::Path(PathBuf::from(source)),
@@ -56,7 +56,7 @@ impl Extra {
 
     fn check_target(&self) -> Result<(), ImageError> {
         if !self.target.starts_with('/') {
-            return Err(self.refuse("its place must be an absolute path: PATH:/PLACE"));
+            return Err(self.refuse("its place must be an absolute path: SOURCE=/TARGET"));
         }
         if self.target.split('/').any(|part| part == "..") {
             return Err(self.refuse("its place must not contain `..`"));

@@ -113,7 +113,7 @@ fn extra_folders_are_copied_with_links_resolved_to_files() {
     fs_err::write(dir.path().join("conf/sub/a"), "a").unwrap();
     std::os::unix::fs::symlink(dir.path().join("outside"), dir.path().join("conf/link")).unwrap();
     std::os::unix::fs::symlink("..", dir.path().join("conf/sub/loop")).unwrap();
-    let spec = format!("{}:/etc//conf/", dir.path().join("conf").display());
+    let spec = format!("{}=/etc//conf/", dir.path().join("conf").display());
     let tar = rootfs(&own_bundle(&[Extra::parse(&spec).unwrap()]));
     let names = names(&tar);
     for name in [
@@ -138,7 +138,7 @@ fn extra_folders_are_copied_with_links_resolved_to_files() {
 
 #[test]
 fn places_that_an_image_cannot_have_are_refused() {
-    for bad in ["/etc/hosts:relative", "/etc/hosts:/a/../b", "hosts"] {
+    for bad in ["/etc/hosts=relative", "/etc/hosts=/a/../b", "hosts"] {
         let error = Extra::parse(bad).unwrap_err().to_string();
         assert!(error.contains("its place must"), "{bad}: {error}");
     }

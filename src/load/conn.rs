@@ -7,11 +7,12 @@ use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags};
 
 use super::clock;
-use super::http1::{RequestTemplate, Response, ResponseReader};
+use super::http::{Http, Target};
 use super::phases::Timeline;
 use super::report::ErrorClass;
+use super::signal::{InFlight, Signal};
 use super::socket::{Dialer, connected, has_peer, tcp_info, transfer_error};
-use super::tls::{TlsClient, TlsError, TlsSession};
+use super::tls::{TlsError, TlsSession};
 
 /// Bytes read at once, into a buffer that all connections of a thread share.
 const READ: usize = 64 * 1024;
@@ -35,50 +36,6 @@ impl Io {
             received: 0,
         }
     }
-}
-
-/// What connections of one job have in common.
-#[derive(Debug)]
-pub(crate) struct Target {
-    pub(crate) tls: Option<TlsClient>,
-    /// The request as HTTP/1.1.
-    pub(crate) http1: Vec<u8>,
-    /// Whether the method is `HEAD`, whose responses have no body.
-    pub(crate) head: bool,
-}
-
-impl Target {
-    pub(crate) fn new(tls: Option<TlsClient>, template: &RequestTemplate) -> Self {
-        Self {
-            tls,
-            http1: template.http1(),
-            head: template.method == "HEAD",
-        }
-    }
-}
-
-/// A request on its way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct InFlight {
-    pub(crate) intended: u64,
-    pub(crate) sent: u64,
-}
-
-/// What happened on a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Signal {
-    /// TLS is done.
-    Finished,
-    /// Requests may be sent.
-    Opened,
-    /// First byte of application data from the server on this connection.
-    FirstByte,
-    /// A response was read to its end.
-    Answered {
-        request: InFlight,
-        response: Response,
-        now: u64,
-    },
 }
 
 /// How far a connection is.
@@ -114,10 +71,13 @@ pub(crate) struct Conn {
     pub(crate) waiting: Vec<InFlight>,
     /// Wait before the next attempt, after failed ones.
     pub(crate) backoff: u64,
+    /// When bytes came last.
+    pub(crate) heard: u64,
     socket: Option<OwnedFd>,
     tls: Option<Box<TlsSession>>,
-    reader: ResponseReader,
-    current: Option<InFlight>,
+    /// Whether application data may be sent: TLS is done, or there is none.
+    secured: bool,
+    http: Http,
     /// Start of a record whose end has not come.
     unread: Vec<u8>,
     unsent: Vec<u8>,
@@ -135,10 +95,11 @@ impl Conn {
             answered: 0,
             waiting: Vec::new(),
             backoff: 0,
+            heard: 0,
             socket: None,
             tls: None,
-            reader: ResponseReader::new(target.head),
-            current: None,
+            secured: false,
+            http: Http::new(target),
             unread: Vec::new(),
             unsent: Vec::new(),
             unsent_from: 0,
@@ -181,53 +142,83 @@ impl Conn {
             return Ok(None);
         }
         self.timeline.connected = Some(clock::now());
-        if self.tls.is_some() {
-            self.stage = Stage::Handshaking;
-            self.flush()?;
-        } else {
-            self.become_open(io);
-        }
+        self.stage = Stage::Handshaking;
+        self.secured = self.tls.is_none();
+        self.open_if_ready(io);
+        self.flush()?;
         Ok(info.map(|info| info.retransmissions))
     }
 
-    fn become_open(&mut self, io: &mut Io) {
-        self.stage = Stage::Open;
-        self.begun = 0;
-        io.signals.push(Signal::Opened);
+    fn open_if_ready(&mut self, io: &mut Io) {
+        if self.stage == Stage::Handshaking && self.secured && self.http.is_ready() {
+            self.stage = Stage::Open;
+            io.signals.push(Signal::Opened);
+        }
     }
 
     /// Whether another request may begin now.
     pub(crate) fn has_room(&self) -> bool {
-        self.stage == Stage::Open && self.current.is_none()
+        self.stage == Stage::Open && self.http.has_room()
+    }
+
+    /// Requests that may be open at once.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.http.capacity()
+    }
+
+    /// Whether many requests share the connection, so that sending is worth collecting.
+    pub(crate) fn is_multiplexed(&self) -> bool {
+        matches!(self.http, Http::H2(_))
+    }
+
+    /// Whether the peer wants no more requests here.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.http.is_leaving()
     }
 
     /// Begins a request. Nothing is sent before [`Conn::flush`].
     pub(crate) fn begin(&mut self, target: &Target, request: InFlight) -> Result<(), ErrorClass> {
         debug_assert!(self.has_room());
-        self.current = Some(request);
         self.begun += 1;
-        match &mut self.tls {
-            Some(tls) => tls.encrypt(&target.http1, &mut self.unsent)?,
-            None => self.unsent.extend_from_slice(&target.http1),
+        match &mut self.http {
+            Http::H1 { current, .. } => {
+                *current = Some(request);
+                match &mut self.tls {
+                    Some(tls) => tls.encrypt(&target.http1, &mut self.unsent)?,
+                    None => self.unsent.extend_from_slice(&target.http1),
+                }
+            }
+            Http::H2(connection) => connection.begin(&target.http2, request),
         }
         Ok(())
     }
 
     /// Requests sent or waiting on this connection.
     pub(crate) fn open_requests(&self) -> usize {
-        usize::from(self.current.is_some()) + self.waiting.len()
+        self.http.open() + self.waiting.len()
     }
 
     /// Takes what was sent or waited, when the connection is lost.
     pub(crate) fn take_requests(&mut self) -> Vec<InFlight> {
         let mut lost = std::mem::take(&mut self.waiting);
-        lost.extend(self.current.take());
+        self.http.take_requests(&mut lost);
         lost
     }
 
     /// When the oldest open request was sent.
     pub(crate) fn oldest_sent(&self) -> Option<u64> {
-        self.current.map(|request| request.sent)
+        self.http.oldest_sent()
+    }
+
+    /// Gives up the requests that were sent at or before `sent`, if the connection can live on without them.
+    pub(crate) fn cancel(&mut self, sent: u64, io: &mut Io) -> bool {
+        match &mut self.http {
+            Http::H2(connection) if self.heard > sent => {
+                connection.cancel(sent, &mut io.signals);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// What was agreed on in the TLS handshake.
@@ -236,23 +227,42 @@ impl Conn {
     }
 
     /// Forgets the socket (which resets the connection) and everything about it.
-    pub(crate) fn close(&mut self) {
+    pub(crate) fn close(&mut self, target: &Target) {
         self.stage = Stage::Closed;
         self.generation = self.generation.wrapping_add(1);
         self.begun = 0;
         self.answered = 0;
         self.socket = None;
         self.tls = None;
-        self.current = None;
+        self.secured = false;
         self.waiting.clear();
-        self.reader.reset();
+        self.http.reset(target);
         self.unread.clear();
         self.unsent.clear();
         self.unsent_from = 0;
     }
 
+    /// Whether something waits to be sent that was not tried yet.
+    pub(crate) fn has_output(&self) -> bool {
+        let frames = match &self.http {
+            Http::H1 { .. } => false,
+            Http::H2(connection) => self.secured && !connection.out.is_empty(),
+        };
+        frames || (self.unsent_from == 0 && !self.unsent.is_empty())
+    }
+
     /// Sends what is waiting to be sent, as far as the socket takes it.
     pub(crate) fn flush(&mut self) -> Result<(), ErrorClass> {
+        if let Http::H2(connection) = &mut self.http
+            && self.secured
+        {
+            // All frames so far go into as few records as possible.
+            match &mut self.tls {
+                Some(tls) => tls.encrypt(&connection.out, &mut self.unsent)?,
+                None => self.unsent.extend_from_slice(&connection.out),
+            }
+            connection.out.clear();
+        }
         let Some(socket) = &self.socket else {
             return Ok(());
         };
@@ -277,7 +287,12 @@ impl Conn {
     }
 
     /// Reads everything that has come. `closing` when the peer is known to have closed its side.
-    pub(crate) fn receive(&mut self, io: &mut Io, closing: bool) -> Result<(), ErrorClass> {
+    pub(crate) fn receive(
+        &mut self,
+        target: &Target,
+        io: &mut Io,
+        closing: bool,
+    ) -> Result<(), ErrorClass> {
         loop {
             let Some(socket) = &self.socket else {
                 return Ok(());
@@ -290,7 +305,7 @@ impl Conn {
                     io.received += count;
                     let drained = kept + count < io.read.len();
                     self.unread.clear();
-                    self.consume(io, kept + count)?;
+                    self.consume(target, io, kept + count)?;
                     // Edge-triggered: a short read means that the next byte makes a new event.
                     if drained && !closing {
                         return Ok(());
@@ -303,30 +318,31 @@ impl Conn {
         }
     }
 
-    fn consume(&mut self, io: &mut Io, length: usize) -> Result<(), ErrorClass> {
+    fn consume(&mut self, target: &Target, io: &mut Io, length: usize) -> Result<(), ErrorClass> {
         let now = clock::now();
+        self.heard = now;
         let Io { read, signals, .. } = io;
         let data = &mut read[..length];
-        let mut http = Http {
-            reader: &mut self.reader,
-            current: &mut self.current,
-            timeline: &mut self.timeline,
-            signals,
-            now,
-        };
-        let Some(tls) = &mut self.tls else {
-            return http.feed(data);
-        };
-        http.timeline.server_hello.get_or_insert(now);
-        let received = tls.receive(data, &mut self.unsent, |plain| http.feed(plain))?;
-        self.unread.extend_from_slice(&data[received.used..]);
-        if received.finished {
-            // Later than `now`: checking the server's flight is what takes the client's time.
-            self.timeline.finished = Some(clock::now());
-            io.signals.push(Signal::Finished);
-            self.become_open(io);
+        let (http, timeline) = (&mut self.http, &mut self.timeline);
+        let mut closed = false;
+        if let Some(tls) = &mut self.tls {
+            timeline.server_hello.get_or_insert(now);
+            let received = tls.receive(data, &mut self.unsent, |plain| {
+                http.feed(plain, target, timeline, now, signals)
+            })?;
+            self.unread.extend_from_slice(&data[received.used..]);
+            closed = received.closed;
+            if received.finished {
+                // Later than `now`: checking the server's flight is what takes the client's time.
+                self.timeline.finished = Some(clock::now());
+                self.secured = true;
+                signals.push(Signal::Finished);
+            }
+        } else {
+            http.feed(data, target, timeline, now, signals)?;
         }
-        if received.closed {
+        self.open_if_ready(io);
+        if closed {
             return self.end_of_stream(io);
         }
         if self.stage == Stage::Handshaking {
@@ -336,52 +352,12 @@ impl Conn {
     }
 
     fn end_of_stream(&mut self, io: &mut Io) -> Result<(), ErrorClass> {
-        if let Some(response) = self.reader.close()
-            && let Some(request) = self.current.take()
-        {
-            io.signals.push(Signal::Answered {
-                request,
-                response,
-                now: clock::now(),
-            });
-            return Ok(());
-        }
-        Err(ErrorClass::Closed)
-    }
-}
-
-/// The HTTP part of a connection while plaintext is fed to it.
-struct Http<'a> {
-    reader: &'a mut ResponseReader,
-    current: &'a mut Option<InFlight>,
-    timeline: &'a mut Timeline,
-    signals: &'a mut Vec<Signal>,
-    now: u64,
-}
-
-impl Http<'_> {
-    fn feed(&mut self, plain: &[u8]) -> Result<(), ErrorClass> {
-        if self.timeline.first_byte.is_none() {
-            self.timeline.first_byte = Some(self.now);
-            self.signals.push(Signal::FirstByte);
-        }
-        if self.current.is_none() {
-            // Nothing was asked: a farewell such as 408 before the peer closes an idle connection.
-            return Err(ErrorClass::Protocol);
-        }
-        match self.reader.feed(plain) {
-            Ok(None) => Ok(()),
-            Ok(Some(response)) => {
-                if let Some(request) = self.current.take() {
-                    self.signals.push(Signal::Answered {
-                        request,
-                        response,
-                        now: self.now,
-                    });
-                }
+        match self.http.close(clock::now()) {
+            Some(answered) => {
+                io.signals.push(answered);
                 Ok(())
             }
-            Err(_) => Err(ErrorClass::Protocol),
+            None => Err(ErrorClass::Closed),
         }
     }
 }

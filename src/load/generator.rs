@@ -5,7 +5,7 @@ use std::thread;
 
 use super::LoadError;
 use super::clock::{self, MS, SEC, US};
-use super::conn::Target;
+use super::http::Target;
 use super::http1::RequestTemplate;
 use super::meter::{Meter, Window};
 use super::report::LoadReport;
@@ -120,7 +120,7 @@ impl Generator {
                 };
                 let (source, rate) = part.source(load, self.job.seed);
                 Worker::new(Task {
-                    target: Target::new(self.tls.clone(), &template),
+                    target: Target::new(self.tls.clone(), load, &template),
                     address: self.job.target,
                     source,
                     handshakes: part.handshakes(load, self.job.seed),

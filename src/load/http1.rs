@@ -152,9 +152,16 @@ impl ResponseReader {
         }
     }
 
+    /// Whether the connection may carry another request, by the last response.
+    #[must_use]
+    pub fn keeps_alive(&self) -> bool {
+        self.keep_alive
+    }
+
     /// Ready for the first response of another connection.
     pub fn reset(&mut self) {
         self.state = State::Head;
+        self.keep_alive = true;
         self.partial.clear();
     }
 
@@ -189,6 +196,7 @@ impl ResponseReader {
     pub fn close(&mut self) -> Option<Response> {
         (self.state == State::UntilClose).then(|| {
             self.state = State::Head;
+            self.keep_alive = false;
             Response {
                 status: self.status,
                 keep_alive: false,

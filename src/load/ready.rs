@@ -7,9 +7,11 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::LoadError;
 use super::clock::{self, MS, SEC};
-use super::conn::{Conn, InFlight, Io, Purpose, Signal, Stage, Target};
+use super::conn::{Conn, Io, Purpose, Stage};
 use super::generator::client;
+use super::http::Target;
 use super::http1::RequestTemplate;
+use super::signal::{InFlight, Signal};
 use super::socket::Dialer;
 use crate::agent::job::Job;
 
@@ -35,7 +37,7 @@ pub fn probe_ready(
         body: 0,
         ..RequestTemplate::of(&job.load, &job.server_name)
     };
-    let target = Target::new(client(job)?, &template);
+    let target = Target::new(client(job)?, &job.load, &template);
     let mut dialer = Dialer::new(job.target);
     let deadline = clock::now() + nanos(deadline.saturating_duration_since(Instant::now()));
     let mut patience = FIRST_ATTEMPT;
@@ -80,7 +82,8 @@ fn attempt(target: &Target, dialer: &mut Dialer, give_up: u64, stop: &impl Fn() 
         let step = if conn.stage == Stage::Connecting {
             conn.check_connected(&mut io).map(|_| ())
         } else {
-            conn.flush().and_then(|()| conn.receive(&mut io, false))
+            conn.flush()
+                .and_then(|()| conn.receive(target, &mut io, false))
         };
         for signal in std::mem::take(&mut io.signals) {
             match signal {
@@ -95,9 +98,8 @@ fn attempt(target: &Target, dialer: &mut Dialer, give_up: u64, stop: &impl Fn() 
                         return false;
                     }
                 }
-                Signal::Answered { response, .. } => {
-                    return (200..300).contains(&response.status);
-                }
+                Signal::Answered { status, .. } => return (200..300).contains(&status),
+                Signal::Failed { .. } | Signal::Unprocessed { .. } => return false,
                 Signal::Finished | Signal::FirstByte => {}
             }
         }

@@ -7,12 +7,13 @@ use rustix::event::epoll::{Event, EventFlags};
 
 use super::LoadError;
 use super::clock::{self, MS, NEVER};
-use super::conn::{Conn, InFlight, Io, Purpose, Signal, Stage, Target};
-use super::http1::Response;
+use super::conn::{Conn, Io, Purpose, Stage};
+use super::http::Target;
 use super::meter::{Meter, Window};
 use super::poller::Poller;
 use super::report::ErrorClass;
 use super::schedule::{Arrivals, Source};
+use super::signal::{InFlight, Signal};
 use super::socket::Dialer;
 
 /// Time between looks at timeouts, reconnects and the backlog.
@@ -70,6 +71,10 @@ pub(crate) struct Worker {
     io: Io,
     in_flight: u64,
     open_handshakes: u64,
+    /// Requests that a leaving server did not look at, to be sent again: their intended times.
+    retries: VecDeque<u64>,
+    /// Multiplexed connections with collected output.
+    unflushed: Vec<u32>,
     /// In `send_waiting`: a failure within must not start it again, one stack frame per failing connection.
     sending: bool,
 }
@@ -87,6 +92,8 @@ impl Worker {
             io: Io::new(),
             in_flight: 0,
             open_handshakes: 0,
+            retries: VecDeque::new(),
+            unflushed: Vec::new(),
             sending: false,
             task,
         };
@@ -145,6 +152,7 @@ impl Worker {
     fn is_idle(&self) -> bool {
         self.in_flight == 0
             && self.open_handshakes == 0
+            && self.retries.is_empty()
             && (self.task.source.unsent() == 0 || self.task.source.is_closed())
     }
 
@@ -184,21 +192,39 @@ impl Worker {
 
     /// Sends unsent requests while there are free connections.
     fn send_waiting(&mut self, now: u64) {
-        let over = self.task.source.is_closed() && now >= self.task.window.end;
-        if self.sending || over {
+        if self.sending {
             return;
         }
         self.sending = true;
-        while self.task.source.unsent() > 0
-            && let Some(free) = self.take_free()
-            && let Some(intended) = self.task.source.take()
-        {
+        // The users of a closed loop go home at the window's end.
+        let over = self.task.source.is_closed() && now >= self.task.window.end;
+        loop {
+            while !over
+                && (self.task.source.unsent() > 0 || !self.retries.is_empty())
+                && let Some(free) = self.take_free()
+            {
+                self.send_next(free);
+            }
+            let Some(index) = self.unflushed.pop() else {
+                break;
+            };
+            let generation = self.conns[index as usize].generation;
+            let result = self.conns[index as usize].flush();
+            self.after(index as usize, generation, result);
+        }
+        self.sending = false;
+    }
+
+    fn send_next(&mut self, free: Free) {
+        if let Some(intended) = self.retries.pop_front() {
+            self.send(free, intended);
+        } else if let Some(intended) = self.task.source.take() {
             if self.task.source.is_closed() {
                 self.meter.scheduled(intended);
             }
+            self.meter.sent(intended, free.since, clock::now());
             self.send(free, intended);
         }
-        self.sending = false;
     }
 
     fn take_free(&mut self) -> Option<Free> {
@@ -218,20 +244,23 @@ impl Worker {
     fn send(&mut self, free: Free, intended: u64) {
         let index = free.index as usize;
         let now = clock::now();
-        self.meter.sent(intended, free.since, now);
         self.in_flight += 1;
         let request = InFlight {
             intended,
             sent: now,
         };
         let conn = &mut self.conns[index];
-        let generation = conn.generation;
         if conn.has_room() {
-            let result = conn
-                .begin(&self.task.target, request)
-                .and_then(|()| conn.flush());
+            let mut result = conn.begin(&self.task.target, request);
             self.deadlines[index] = self.deadlines[index].min(now + self.task.timeout);
-            self.after(index, generation, result);
+            if conn.is_multiplexed() {
+                if self.unflushed.last() != Some(&free.index) {
+                    self.unflushed.push(free.index);
+                }
+            } else {
+                result = result.and_then(|()| conn.flush());
+            }
+            self.after(index, free.generation, result);
         } else {
             conn.waiting.push(request);
             if conn.stage == Stage::Closed {
@@ -300,7 +329,7 @@ impl Worker {
         } else {
             conn.flush().and_then(|()| {
                 if flags.intersects(EventFlags::IN | gone) {
-                    conn.receive(&mut self.io, flags.intersects(gone))
+                    conn.receive(&self.task.target, &mut self.io, flags.intersects(gone))
                 } else {
                     Ok(())
                 }
@@ -326,11 +355,18 @@ impl Worker {
             let received = std::mem::take(&mut self.io.received);
             self.meter.received(received, clock::now());
         }
-        if let Err(class) = result
-            && self.conns[index].generation == generation
-        {
-            self.fail(index, class, clock::now());
+        let conn = &mut self.conns[index];
+        if conn.generation == generation {
+            // Acknowledgements, when no request is about to be sent along with them.
+            if result.is_ok() && !self.sending && conn.is_multiplexed() && conn.has_output() {
+                self.unflushed.push(index as u32);
+            }
+            match result {
+                Ok(()) => self.retire_if_done(index, clock::now()),
+                Err(class) => self.fail(index, class, clock::now()),
+            }
         }
+        self.send_waiting(clock::now());
     }
 
     fn on_signal(&mut self, index: usize, signal: Signal) -> Result<(), ErrorClass> {
@@ -355,11 +391,26 @@ impl Worker {
             }
             Signal::Answered {
                 request,
-                response,
+                status,
                 now,
-            } => {
-                self.answered(index, request, response, now);
-                Ok(())
+            } => self.answered(index, request, status, now),
+            Signal::Failed { .. } | Signal::Unprocessed { .. }
+                if self.conns[index].purpose != Purpose::Pool =>
+            {
+                Err(ErrorClass::Reset)
+            }
+            Signal::Failed { request, class } => {
+                let now = clock::now();
+                self.in_flight -= 1;
+                self.meter
+                    .failed(request.intended, Some(request.sent), now, class);
+                self.task.source.ended(now);
+                self.release(index, now)
+            }
+            Signal::Unprocessed { request } => {
+                self.in_flight -= 1;
+                self.retries.push_back(request.intended);
+                self.release(index, clock::now())
             }
         }
     }
@@ -379,16 +430,19 @@ impl Worker {
             return conn.flush();
         }
         self.meter.connection_opened(now);
-        let waiting = std::mem::take(&mut conn.waiting);
-        if waiting.is_empty() {
-            conn.flush()?;
-            if self.task.per_connection.is_none() {
+        if self.task.per_connection.is_none() {
+            for _ in 0..conn.capacity() {
                 self.offer(index, now);
-                self.send_waiting(now);
             }
-            return Ok(());
         }
-        for request in waiting {
+        self.begin_promised(index, now)
+    }
+
+    /// Sends the requests that waited for this connection.
+    fn begin_promised(&mut self, index: usize, now: u64) -> Result<(), ErrorClass> {
+        let conn = &mut self.conns[index];
+        while conn.has_room() && !conn.waiting.is_empty() {
+            let request = conn.waiting.remove(0);
             conn.begin(&self.task.target, request)?;
             self.deadlines[index] = self.deadlines[index].min(now + self.task.timeout);
         }
@@ -403,45 +457,74 @@ impl Worker {
         });
     }
 
-    fn answered(&mut self, index: usize, request: InFlight, response: Response, now: u64) {
+    fn answered(
+        &mut self,
+        index: usize,
+        request: InFlight,
+        status: u16,
+        now: u64,
+    ) -> Result<(), ErrorClass> {
         if let Purpose::Handshake { .. } = self.conns[index].purpose {
             self.end_handshake(index);
-            return;
+            return Ok(());
         }
         self.in_flight -= 1;
         self.meter
-            .answered(request.intended, request.sent, now, response.status);
+            .answered(request.intended, request.sent, now, status);
         self.task.source.ended(now);
         let conn = &mut self.conns[index];
         conn.answered += 1;
         conn.backoff = 0;
-        let worn = self
-            .task
-            .per_connection
-            .is_some_and(|most| conn.begun >= most);
-        if worn || !response.keep_alive {
-            if conn.open_requests() == 0 {
-                self.replace(index, now, 0);
-            }
-        } else {
-            self.deadlines[index] = conn
-                .oldest_sent()
-                .map_or(NEVER, |sent| sent + self.task.timeout);
-            self.offer(index, now);
+        self.release(index, now)
+    }
+
+    /// A request on this connection ended: another may follow, unless the connection has served its time.
+    fn release(&mut self, index: usize, now: u64) -> Result<(), ErrorClass> {
+        let conn = &self.conns[index];
+        if self.is_worn(conn) || conn.is_leaving() {
+            return Ok(());
         }
-        self.send_waiting(now);
+        if !conn.waiting.is_empty() {
+            return self.begin_promised(index, now);
+        }
+        self.offer(index, now);
+        Ok(())
+    }
+
+    /// Whether a connection has carried its share of requests.
+    fn is_worn(&self, conn: &Conn) -> bool {
+        self.task
+            .per_connection
+            .is_some_and(|most| conn.begun >= most && conn.waiting.is_empty())
+    }
+
+    /// Replaces a connection of the pool that has served its time, once nothing is open on it.
+    fn retire_if_done(&mut self, index: usize, now: u64) {
+        let conn = &self.conns[index];
+        let done = conn.purpose == Purpose::Pool
+            && conn.stage == Stage::Open
+            && (conn.is_leaving() || self.is_worn(conn))
+            && conn.open_requests() == conn.waiting.len();
+        if done {
+            // What was promised to this connection goes to another.
+            let stranded = self.conns[index].take_requests();
+            self.in_flight -= stranded.len() as u64;
+            self.retries
+                .extend(stranded.iter().map(|request| request.intended));
+            self.replace(index, now, 0);
+        }
     }
 
     fn end_handshake(&mut self, index: usize) {
         self.open_handshakes -= 1;
-        self.conns[index].close();
+        self.conns[index].close(&self.task.target);
         self.deadlines[index] = NEVER;
         self.spare.push(index as u32);
     }
 
     /// Closes a connection of the pool and has another take its place, after `backoff`.
     fn replace(&mut self, index: usize, now: u64, backoff: u64) {
-        self.conns[index].close();
+        self.conns[index].close(&self.task.target);
         self.deadlines[index] = now + backoff;
         if backoff == 0 {
             self.reopen(index, now);
@@ -452,7 +535,9 @@ impl Worker {
         self.deadlines[index] = NEVER;
         if self.task.per_connection.is_some() {
             // Opened by the request that needs it, whose time then includes it.
-            self.offer(index, now);
+            for _ in 0..self.task.target.places() {
+                self.offer(index, now);
+            }
         } else {
             self.open(index);
         }
@@ -489,7 +574,6 @@ impl Worker {
         };
         self.conns[index].backoff = backoff;
         self.replace(index, now, backoff);
-        self.send_waiting(now);
     }
 
     /// The request that waited for a connection that could not be opened fails with it.
@@ -516,10 +600,24 @@ impl Worker {
     }
 
     fn on_deadline(&mut self, index: usize, now: u64) {
-        match self.conns[index].stage {
+        let conn = &mut self.conns[index];
+        match conn.stage {
             Stage::Closed => self.reopen(index, now),
             Stage::Connecting => self.fail(index, ErrorClass::ConnectTimeout, now),
-            Stage::Handshaking | Stage::Open => self.fail(index, ErrorClass::Timeout, now),
+            Stage::Handshaking => self.fail(index, ErrorClass::Timeout, now),
+            Stage::Open => {
+                // The deadline may be that of a request which has ended since.
+                let oldest = conn.oldest_sent().unwrap_or(NEVER);
+                let due = oldest.saturating_add(self.task.timeout);
+                if due > now {
+                    self.deadlines[index] = due;
+                } else if conn.cancel(now - self.task.timeout, &mut self.io) {
+                    self.deadlines[index] = now;
+                    self.after(index, self.conns[index].generation, Ok(()));
+                } else {
+                    self.fail(index, ErrorClass::Timeout, now);
+                }
+            }
         }
     }
 
@@ -540,6 +638,9 @@ impl Worker {
                     }
                 }
             }
+        }
+        for intended in std::mem::take(&mut self.retries) {
+            self.meter.aborted(intended, None, now);
         }
         if !self.task.source.is_closed() {
             while let Some(intended) = self.task.source.take() {

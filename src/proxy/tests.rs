@@ -3,65 +3,15 @@
 use std::io::Read as _;
 
 use super::*;
-use crate::spec::settings::*;
-use crate::units::{Bytes, Micros, RatePerSecond};
+use crate::spec::settings::{
+    CertificateKey, KeyExchange, Protocol, ProxyKind, Settings, TlsVersion,
+};
 
 fn settings(kind: ProxyKind) -> Settings {
-    Settings {
-        warmup: Micros(1),
-        duration: Micros(1),
-        limits: Limits::default(),
-        proxy: Proxy {
-            kind,
-            image: "image".to_owned(),
-            workers: 2,
-            nofile: 16384,
-            page_cache: PageCache::Warm,
-            backlog: None,
-            config: None,
-            command: Vec::new(),
-            files: BTreeMap::new(),
-            port: 8443,
-            admin_port: Some(9901),
-            ready_path: "/".to_owned(),
-            max_pending_requests: None,
-            max_connections: None,
-        },
-        upstream: Upstream {
-            delay: Micros(200),
-            delay_distribution: DelayDistribution::Constant,
-            delay_high: Micros(200),
-            delay_high_share: 0.0,
-            body: Bytes(1024),
-        },
-        load: Load {
-            mode: LoadMode::Open,
-            rate: RatePerSecond(2000.0),
-            arrivals: Arrivals::Constant,
-            users: 1,
-            connections: 64,
-            requests_per_connection: None,
-            streams: 1,
-            handshake_rate: RatePerSecond(50.0),
-            protocol: Protocol::H1,
-            method: "GET".to_owned(),
-            path: "/".to_owned(),
-            headers: BTreeMap::new(),
-            body: Bytes(0),
-            timeout: Micros(1),
-            connect_timeout: Micros(1),
-            threads: 1,
-        },
-        tls: Tls {
-            version: TlsVersion::V1_3,
-            certificate: CertificateKey::EcdsaP256,
-            key_exchange: KeyExchange::X25519,
-            resumption: false,
-            mutual: false,
-            verify: Verify::Ca,
-        },
-        placement: Placement::default(),
-    }
+    let mut settings = crate::spec::defaults::settings();
+    settings.proxy.kind = kind;
+    settings.proxy.workers = 2;
+    settings
 }
 
 fn launched(settings: &Settings) -> ProxyLaunch {

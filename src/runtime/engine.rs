@@ -91,7 +91,6 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Unreachable`] with the remedy.
     pub async fn connect() -> Result<Self, EngineError> {
-        #[expect(deprecated, reason = "std::env::home_dir is right again on the platforms that sweep runs on")]
         let home = std::env::home_dir();
         let address = super::connect::resolve_address(&|key| std::env::var(key).ok(), home.as_deref())
             .map_err(|cause| EngineError::Unreachable {

@@ -10,7 +10,7 @@ use crate::runtime::LineStream;
 const HELLO: Duration = Duration::from_secs(60);
 
 /// A started agent.
-pub struct AgentLink {
+pub(super) struct AgentLink {
     lines: LineStream,
 }
 

@@ -22,7 +22,7 @@ impl Outcome {
 
 /// An error at start, by its text: the runtime's words for a limit too small to start in.
 #[must_use]
-pub fn start_was_oom(text: &str) -> bool {
+pub(super) fn start_was_oom(text: &str) -> bool {
     let lower = text.to_lowercase();
     // A limit below what the runtime's own init needs kills the init: its pipe then breaks off, in these words.
     ["oom-killed", "oom killed", "memory limit too low"].iter().any(|t| lower.contains(t))

@@ -2,6 +2,7 @@
 
 mod ending;
 mod memory;
+mod overlay2;
 mod refusals;
 mod support;
 mod sweep;

@@ -7,7 +7,7 @@ use sweep::load::report::{BottleneckKind, ErrorClass};
 use sweep::spec::settings::LoadMode;
 use sweep::units::Micros;
 
-use crate::job::{assert_near, job, load, ms, run, tell};
+use crate::job::{assert_near, faults, job, load, ms, run, tell};
 use crate::server::plain;
 
 #[test]
@@ -23,7 +23,7 @@ fn users_and_latency_make_the_throughput() {
     assert_near("response", ms(&report.response_time, 0.5), 20.5, 3.0);
     assert_near("users", report.littles_law_users.unwrap(), 6.0, 0.3);
     assert_near("in flight", report.in_flight_mean.unwrap(), 6.0, 0.3);
-    assert_eq!(report.bottlenecks, [], "{}", tell(&report));
+    assert_eq!(faults(&report), [], "{}", tell(&report));
 }
 
 #[test]
@@ -49,7 +49,8 @@ fn failures_take_users_time_too() {
     job.load.connections = 4;
     job.load.timeout = Micros(10_000);
     let report = run(&job);
-    assert_eq!(report.requests, 0);
+    // An answer may come late and still before the clock is looked at.
+    assert!(report.requests < report.errors[&ErrorClass::Timeout] / 10);
     assert!(
         report.errors[&ErrorClass::Timeout] > 100,
         "{}",

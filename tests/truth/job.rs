@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use sweep::agent::job::{Job, Phase, TlsMaterial};
 use sweep::load::Generator;
-use sweep::load::report::LoadReport;
+use sweep::load::report::{BottleneckKind, LoadReport};
 use sweep::spec::settings::{
     Arrivals, CertificateKey, KeyExchange, Load, LoadMode, Protocol, Tls, TlsVersion, Verify,
 };
@@ -120,6 +120,21 @@ pub fn tell(report: &LoadReport) -> String {
         handshake.errors,
         handshake.syn_retries,
     )
+}
+
+/// Bottlenecks that a machine busy with other tests does not excuse.
+pub fn faults(report: &LoadReport) -> Vec<BottleneckKind> {
+    report
+        .bottlenecks
+        .iter()
+        .map(|found| found.kind)
+        .filter(|kind| {
+            !matches!(
+                kind,
+                BottleneckKind::PacingLag | BottleneckKind::CpuSaturated
+            )
+        })
+        .collect()
 }
 
 /// A quantile in milliseconds.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use sweep::spec::settings::Arrivals;
 use sweep::units::{Bytes, Micros, RatePerSecond};
 
-use crate::job::{assert_near, job, load, ms, run, tell, tls, tls_settings};
+use crate::job::{assert_near, faults, job, load, ms, run, tell, tls, tls_settings};
 use crate::server::{Identity, OK, Server, over_tls, plain};
 
 #[test]
@@ -114,7 +114,7 @@ fn a_server_that_stops_for_half_of_the_time() {
         .max()
         .unwrap();
     assert_near("backlog", deepest as f64, 490.0, 15.0);
-    assert_eq!(report.bottlenecks, []);
+    assert_eq!(faults(&report), []);
 }
 
 #[test]

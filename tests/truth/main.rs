@@ -4,6 +4,7 @@
 mod closed;
 mod connections;
 mod errors;
+mod h2;
 mod job;
 mod latency;
 mod phases;

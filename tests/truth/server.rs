@@ -175,8 +175,6 @@ pub fn over_tls(config: ServerConfig, before: impl Fn() + Send + Sync + 'static)
 pub struct Delays {
     pub server_hello: Duration,
     pub finished: Duration,
-    /// HTTP/2 only.
-    pub settings: Duration,
     pub first_byte: Duration,
 }
 

@@ -100,7 +100,9 @@ impl Service {
         let stream = TokioIo::new(TimedStream::new(tcp, prefix, Rc::clone(&clock)));
         let handler = service_fn(|request| {
             let (service, clock) = (Rc::clone(self), Rc::clone(&clock));
-            async move { service.handle(request, &clock).await }
+            // Now, not when the future is polled first: the socket may have been read again by then.
+            let read_at = clock.last_read();
+            async move { service.handle(request, read_at, &clock).await }
         });
         if is_http2 {
             self.http2.serve_connection(stream, handler).await?;
@@ -113,6 +115,7 @@ impl Service {
     async fn handle(
         &self,
         request: Request<Incoming>,
+        mut read_at: u64,
         clock: &ConnectionClock,
     ) -> Result<Response<FixedBody>, hyper::Error> {
         let (head, mut body) = request.into_parts();
@@ -120,8 +123,8 @@ impl Service {
             while let Some(frame) = body.frame().await {
                 frame?;
             }
+            read_at = clock.last_read();
         }
-        let read_at = clock.last_read();
         self.stats.arrivals.record(read_at);
         let wishes = match parse_path(head.uri.path()) {
             Ok(wishes) => wishes,

@@ -6,48 +6,23 @@ use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener, TcpStream as StdStream};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::watch;
 
 use crate::clock::monotonic_ns;
-use crate::config::{Config, ConfigError};
+use crate::config::Config;
 use crate::connection::Service;
 use crate::control;
+use crate::error::ServeError;
 use crate::schedule::prefer_short_slices;
 use crate::stats::{Report, Stats};
+use crate::threads::Threads;
 use crate::timer::DelayTimer;
 
 const BACKLOG: i32 = 4096;
 // How long to leave new connections in the backlog when there is no descriptor for them.
 const ACCEPT_PAUSE_NS: u64 = 10_000_000;
-
-/// Why the server cannot run.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The settings cannot work together.
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-    Config(Vec<ConfigError>),
-    /// The address cannot be used.
-    #[error("cannot listen on {addr}: {source}; choose a free port on an address of this machine")]
-    Listen {
-        /// The address.
-        addr: SocketAddr,
-        /// Why.
-        source: io::Error,
-    },
-    /// The system gives no thread, event loop or timer.
-    #[error("cannot run thread {thread}: {source}; raise the limits on processes and open files")]
-    Thread {
-        /// Its name.
-        thread: String,
-        /// Why.
-        source: io::Error,
-    },
-}
 
 /// A running server; it stops when dropped.
 #[derive(Debug)]
@@ -130,10 +105,7 @@ impl Server {
 
     /// Resolves when a thread failed, after which the server does not serve as it should.
     pub async fn failure(&mut self) -> ServeError {
-        match self.threads.failures.recv().await {
-            Some(error) => error,
-            None => std::future::pending().await,
-        }
+        self.threads.failure().await
     }
 
     /// Stops at once, open requests unanswered, and returns the last window's report.
@@ -154,78 +126,6 @@ fn listen(addr: SocketAddr) -> Result<(StdListener, SocketAddr), ServeError> {
         Ok((listener, addr))
     };
     bind().map_err(|source| ServeError::Listen { addr, source })
-}
-
-#[derive(Debug)]
-struct Threads {
-    stop: watch::Sender<bool>,
-    handles: Vec<JoinHandle<()>>,
-    failed: UnboundedSender<ServeError>,
-    failures: UnboundedReceiver<ServeError>,
-}
-
-impl Threads {
-    fn new() -> Self {
-        let (failed, failures) = unbounded_channel();
-        Self {
-            stop: watch::Sender::new(false),
-            handles: Vec::new(),
-            failed,
-            failures,
-        }
-    }
-
-    /// Runs a task that never ends by itself on a thread and event loop of its own, until the server stops.
-    fn start<T, F>(&mut self, name: &str, task: T) -> Result<(), ServeError>
-    where
-        T: FnOnce() -> F + Send + 'static,
-        F: Future<Output = io::Result<Infallible>>,
-    {
-        let thread = name.to_owned();
-        let (stopped, failed) = (self.stop.subscribe(), self.failed.clone());
-        let failure = |thread, source| ServeError::Thread { thread, source };
-        let builder = std::thread::Builder::new().name(thread.clone());
-        let handle = builder
-            .spawn(move || {
-                if let Err(source) = run_until_stopped(stopped, task) {
-                    // Without a receiver the server is gone already.
-                    let _ = failed.send(failure(thread, source));
-                }
-            })
-            .map_err(|source| failure(name.to_owned(), source))?;
-        self.handles.push(handle);
-        Ok(())
-    }
-
-    fn stop(&mut self) {
-        self.stop.send_replace(true);
-        for handle in self.handles.drain(..) {
-            // A panicked thread has said so on standard error.
-            let _ = handle.join();
-        }
-    }
-}
-
-impl Drop for Threads {
-    fn drop(&mut self) {
-        self.stop();
-    }
-}
-
-fn run_until_stopped<T, F>(mut stopped: watch::Receiver<bool>, task: T) -> io::Result<()>
-where
-    T: FnOnce() -> F,
-    F: Future<Output = io::Result<Infallible>>,
-{
-    let runtime = Builder::new_current_thread()
-        .enable_io()
-        .build_local(LocalOptions::default())?;
-    runtime.block_on(async {
-        tokio::select! {
-            ended = task() => ended.map(|never| match never {}),
-            _ = stopped.wait_for(|stopped| *stopped) => Ok(()),
-        }
-    })
 }
 
 /// Thread 0: accepts, keeps its share of the connections, hands the others to its peers in turn.

@@ -2,7 +2,7 @@
 //!
 //! A timer wheel with ticks of 1 ms (as async runtimes have) cannot do this, and a kernel timer alone wakes a thread some
 //! tens of microseconds late, more so on a virtual machine. So each serving thread has one `timerfd`, armed a *lead* before
-//! the earliest deadline; the lead is learned from how late its wake-ups come and is never over [`MAX_LEAD_NS`]. From the
+//! the earliest deadline; the lead is learned from how late its wake-ups come and is never over 50 us. From the
 //! wake-up to the deadline the thread yields in a loop, in which it still reads and answers other requests. Without an
 //! open request nothing is armed and nothing runs.
 
@@ -23,10 +23,10 @@ use rustix::time::{
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use self::lead::Lead;
 use crate::clock::{NANOS_PER_SECOND, monotonic_ns};
 
-/// Longest time to spin before a deadline, nanoseconds.
-pub(crate) const MAX_LEAD_NS: u64 = 50_000;
+mod lead;
 
 /// Deadlines of one serving thread. Clones share the queue.
 #[derive(Clone)]
@@ -96,7 +96,7 @@ impl DelayTimer {
             let now = monotonic_ns();
             inner.wake_due(now);
             let earliest = inner.earliest();
-            let near = earliest.is_some_and(|deadline| deadline <= now + inner.lead.get().ns);
+            let near = earliest.is_some_and(|deadline| deadline <= now + inner.lead.get().ns());
             inner.spinning.set(near);
             if near {
                 tokio::task::yield_now().await;
@@ -127,7 +127,7 @@ impl Inner {
     }
 
     fn arm(&self, deadline: u64, now: u64) -> io::Result<()> {
-        let wake_at = deadline.saturating_sub(self.lead.get().ns);
+        let wake_at = deadline.saturating_sub(self.lead.get().ns());
         if self
             .armed
             .get()
@@ -179,38 +179,6 @@ fn timespec(ns: u64) -> Timespec {
         tv_sec: i64::try_from(ns / NANOS_PER_SECOND).unwrap_or(i64::MAX),
         // Below 1e9, so it fits.
         tv_nsec: (ns % NANOS_PER_SECOND) as _,
-    }
-}
-
-/// How long before a deadline to wake: a running estimate of a quantile of the wake-ups' lateness, by stochastic
-/// approximation (Robbins and Monro, 1951): up by q and down by 1 − q steps is in balance at the quantile q.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Lead {
-    ns: u64,
-}
-
-impl Default for Lead {
-    fn default() -> Self {
-        Self { ns: 25_000 }
-    }
-}
-
-impl Lead {
-    // q = UP / (UP + DOWN) = 0.5, the median: half of the wake-ups come in time and spin for the rest of the lead, and the
-    // others are late by no more than the timer's own scatter. A higher quantile costs CPU for little truth.
-    const UP_NS: u64 = 500;
-    const DOWN_NS: u64 = 500;
-    const MIN_NS: u64 = 2_000;
-
-    fn learned(self, late: u64) -> Self {
-        let ns = if late > self.ns {
-            self.ns + Self::UP_NS
-        } else {
-            self.ns.saturating_sub(Self::DOWN_NS)
-        };
-        Self {
-            ns: ns.clamp(Self::MIN_NS, MAX_LEAD_NS),
-        }
     }
 }
 
@@ -340,23 +308,5 @@ mod tests {
     fn thread_cpu() -> Duration {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         Duration::try_from(time).expect("positive")
-    }
-
-    #[test]
-    fn the_lead_finds_its_quantile_and_stays_bounded() {
-        let mut lead = Lead::default();
-        for turn in 0..10_000u64 {
-            // 0, 1, … 39 us in a scattered order: the median is 20 us.
-            lead = lead.learned(turn * 17 % 40 * 1_000);
-        }
-        assert!((16_000..=24_000).contains(&lead.ns), "{lead:?}");
-        for _ in 0..1_000 {
-            lead = lead.learned(NANOS_PER_SECOND);
-        }
-        assert_eq!(lead.ns, MAX_LEAD_NS);
-        for _ in 0..1_000 {
-            lead = lead.learned(0);
-        }
-        assert_eq!(lead.ns, Lead::MIN_NS);
     }
 }

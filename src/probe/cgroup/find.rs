@@ -154,3 +154,94 @@ fn candidates(id: &str, own: Option<&str>) -> Vec<String> {
     }
     paths
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::probe::cgroup::fixture::{ID, OTHER_ID, Tree};
+
+    fn finder(tree: &Tree) -> Finder {
+        Finder::new(&tree.root, &Hierarchies::detect(&tree.root), ID)
+    }
+
+    fn looked(tree: &Tree) -> Option<String> {
+        finder(tree).look().map(|location| location.path)
+    }
+
+    fn walked(tree: &Tree) -> Option<String> {
+        finder(tree).walk().map(|location| location.path)
+    }
+
+    #[test]
+    fn usual_places_of_each_engine_and_driver() {
+        for path in [
+            format!("/docker/{ID}"),
+            format!("/system.slice/docker-{ID}.scope"),
+            format!("/machine.slice/libpod-{ID}.scope"),
+            format!("/libpod_parent/libpod-{ID}"),
+        ] {
+            let tree = Tree::v2();
+            assert_eq!(looked(&tree), None);
+            tree.directory(&format!("cgroup{path}"));
+            assert_eq!(looked(&tree), Some(path.clone()));
+            assert_eq!(walked(&tree), Some(path));
+        }
+        let tree = Tree::hybrid();
+        tree.directory(&format!("cgroup/memory/docker/{ID}"));
+        assert_eq!(looked(&tree), Some(format!("/docker/{ID}")));
+    }
+
+    #[test]
+    fn beside_our_own_cgroup_wherever_that_is() {
+        let rootless = "/user.slice/user-1000.slice/user@1000.service/user.slice";
+        let tree = Tree::v2();
+        tree.write(
+            "proc/self/cgroup",
+            &format!("0::{rootless}/docker-{OTHER_ID}.scope\n"),
+        );
+        tree.directory(&format!("cgroup{rootless}/docker-{ID}.scope"));
+        assert_eq!(looked(&tree), Some(format!("{rootless}/docker-{ID}.scope")));
+        let nested = Tree::hybrid();
+        nested.write(
+            "proc/self/cgroup",
+            &format!("4:memory:/ci/job-7/docker/{OTHER_ID}\n0::/\n"),
+        );
+        nested.directory(&format!("cgroup/memory/ci/job-7/docker/{ID}"));
+        assert_eq!(looked(&nested), Some(format!("/ci/job-7/docker/{ID}")));
+    }
+
+    #[test]
+    fn anywhere_else_by_walking() {
+        let tree = Tree::v2();
+        let odd = format!("/kubepods/burstable/pod7/cri-containerd-{ID}.scope");
+        tree.directory(&format!("cgroup{odd}"));
+        assert_eq!(looked(&tree), None);
+        assert_eq!(walked(&tree), Some(odd));
+    }
+
+    #[test]
+    fn podmans_monitor_is_not_the_container() {
+        let tree = Tree::v2();
+        tree.directory(&format!("cgroup/machine.slice/libpod-conmon-{ID}.scope"));
+        tree.directory(&format!("cgroup/docker/{OTHER_ID}"));
+        assert_eq!((looked(&tree), walked(&tree)), (None, None));
+    }
+
+    #[test]
+    fn waiting_ends_by_finding_by_stop_and_by_deadline() {
+        let tree = Tree::v2();
+        let finder = finder(&tree);
+        let far = Instant::now() + Duration::from_secs(60);
+        let looks = AtomicU32::new(0);
+        let stop = || looks.fetch_add(1, Ordering::Relaxed) >= 3;
+        assert_eq!(finder.wait(far, &stop), None);
+        assert_eq!(finder.wait(Instant::now(), &|| false), None);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| finder.wait(far, &|| false));
+            tree.directory(&format!("cgroup/docker/{ID}"));
+            assert!(waiting.join().expect("no panic").is_some());
+        });
+    }
+}

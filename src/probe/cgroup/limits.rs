@@ -97,3 +97,157 @@ fn hidden_ancestor(
         ..CgroupLimits::default()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::cgroup::fixture::{ID, Tree};
+
+    fn read(tree: &Tree, path: &str) -> LimitsInForce {
+        let location = Location {
+            path: path.to_owned(),
+            found_in: Mount::Memory,
+        };
+        limits_in_force(&Hierarchies::detect(&tree.root), &location)
+    }
+
+    fn v1_group(tree: &Tree, group: &str, quota: &str, memory: &str, both: &str) {
+        tree.write(&format!("cgroup/cpu{group}/cpu.cfs_quota_us"), quota);
+        tree.write(&format!("cgroup/cpu{group}/cpu.cfs_period_us"), "100000\n");
+        tree.write(
+            &format!("cgroup/memory{group}/memory.limit_in_bytes"),
+            memory,
+        );
+        if !both.is_empty() {
+            tree.write(
+                &format!("cgroup/memory{group}/memory.memsw.limit_in_bytes"),
+                both,
+            );
+        }
+    }
+
+    const NONE_V1: &str = "9223372036854771712\n";
+
+    #[test]
+    fn v1_own_and_ancestors() {
+        let tree = Tree::hybrid();
+        v1_group(&tree, "/docker", "-1\n", NONE_V1, NONE_V1);
+        let own = format!("/docker/{ID}");
+        v1_group(&tree, &own, "25000\n", "67108864\n", "335544320\n");
+        let limits = read(&tree, &own);
+        let expected = CgroupLimits {
+            path: own,
+            cpu_quota_usec: Some(Limit::Of(25_000)),
+            cpu_period_usec: Some(100_000),
+            memory_bytes: Some(Limit::Of(64 << 20)),
+            swap_bytes: Some(Limit::Of(256 << 20)),
+        };
+        assert_eq!(limits.own, expected);
+        let above = CgroupLimits {
+            path: "/docker".to_owned(),
+            cpu_quota_usec: Some(Limit::Max),
+            cpu_period_usec: Some(100_000),
+            memory_bytes: Some(Limit::Max),
+            swap_bytes: Some(Limit::Max),
+        };
+        assert_eq!(limits.ancestors, [above]);
+    }
+
+    #[test]
+    fn v1_without_swap_accounting_does_not_know_the_swap_limit() {
+        let tree = Tree::hybrid();
+        v1_group(&tree, "/docker/x", "-1\n", "67108864\n", "");
+        let own = read(&tree, "/docker/x").own;
+        assert_eq!(own.memory_bytes, Some(Limit::Of(64 << 20)));
+        assert_eq!(own.swap_bytes, None);
+    }
+
+    #[test]
+    fn a_cap_above_the_mounted_root_shows_in_v1() {
+        let tree = Tree::hybrid();
+        v1_group(&tree, "/docker", "-1\n", NONE_V1, NONE_V1);
+        v1_group(&tree, "/docker/x", "-1\n", "67108864\n", "67108864\n");
+        let stat = |effective: &str| {
+            let text = format!("hierarchical_memory_limit {effective}\n");
+            tree.write("cgroup/memory/docker/x/memory.stat", &text);
+            read(&tree, "/docker/x").ancestors
+        };
+        assert_eq!(stat("67108864").len(), 1);
+        let capped = stat("33554432");
+        assert_eq!(capped[1].path, ABOVE_ROOT);
+        assert_eq!(capped[1].memory_bytes, Some(Limit::Of(32 << 20)));
+    }
+
+    fn v2_group(tree: &Tree, group: &str, files: &[(&str, &str)]) {
+        for (file, text) in files {
+            tree.write(&format!("cgroup{group}/{file}"), text);
+        }
+    }
+
+    #[test]
+    fn v2_a_parent_that_caps_lower() {
+        let tree = Tree::v2();
+        let own = format!("/sweep.slice/inner.slice/docker-{ID}.scope");
+        v2_group(
+            &tree,
+            &own,
+            &[
+                ("cpu.max", "50000 100000\n"),
+                ("memory.max", "67108864\n"),
+                ("memory.swap.max", "0\n"),
+            ],
+        );
+        v2_group(
+            &tree,
+            "/sweep.slice/inner.slice",
+            &[
+                ("cpu.max", "max 100000\n"),
+                ("memory.max", "max\n"),
+                ("memory.swap.max", "max\n"),
+            ],
+        );
+        v2_group(
+            &tree,
+            "/sweep.slice",
+            &[("cpu.max", "20000 100000\n"), ("memory.max", "33554432\n")],
+        );
+        let limits = read(&tree, &own);
+        assert_eq!(limits.own.swap_bytes, Some(Limit::Of(0)));
+        let paths: Vec<_> = limits.ancestors.iter().map(|l| l.path.as_str()).collect();
+        assert_eq!(paths, ["/sweep.slice/inner.slice", "/sweep.slice"]);
+        assert_eq!(limits.ancestors[0].memory_bytes, Some(Limit::Max));
+        assert_eq!(limits.ancestors[1].cpu_quota_usec, Some(Limit::Of(20_000)));
+        assert_eq!(limits.ancestors[1].memory_bytes, Some(Limit::Of(32 << 20)));
+        assert_eq!(
+            limits.ancestors[1].swap_bytes, None,
+            "the file is not there"
+        );
+    }
+
+    #[test]
+    fn v2_swap_that_the_runtime_left_unlimited() {
+        // Seen in the wild: MemorySwap == Memory was asked, and memory.swap.max stayed at max.
+        let tree = Tree::v2();
+        v2_group(
+            &tree,
+            "/docker/x",
+            &[("memory.max", "2202009600\n"), ("memory.swap.max", "max\n")],
+        );
+        let own = read(&tree, "/docker/x").own;
+        assert_eq!(own.memory_bytes, Some(Limit::Of(2_202_009_600)));
+        assert_eq!(own.swap_bytes, Some(Limit::Max));
+        assert_eq!(
+            own.cpu_quota_usec, None,
+            "the cpu controller is not enabled"
+        );
+    }
+
+    #[test]
+    fn a_limit_changed_between_two_readings_shows() {
+        let tree = Tree::v2();
+        v2_group(&tree, "/docker/x", &[("cpu.max", "50000 100000\n")]);
+        let before = read(&tree, "/docker/x");
+        v2_group(&tree, "/docker/x", &[("cpu.max", "100000 100000\n")]);
+        assert_ne!(before, read(&tree, "/docker/x"));
+    }
+}

@@ -3,6 +3,7 @@
 use super::super::settings::{
     DelayDistribution, KeyExchange, LoadMode, Protocol, ProxyKind, Settings, TlsVersion,
 };
+use super::super::syntax;
 use super::{Clash, Conditional, Rule};
 use crate::units::Micros;
 
@@ -141,7 +142,52 @@ pub(super) const RULES: &[Rule] = &[
         only_warns: true,
         check: descriptors,
     },
+    Rule {
+        keys: &["placement.agent", "placement.proxy"],
+        only_warns: true,
+        check: |s| shared("agent", s.placement.agent.as_deref(), s),
+    },
+    Rule {
+        keys: &["placement.upstream", "placement.proxy"],
+        only_warns: true,
+        check: |s| shared("upstream", s.placement.upstream.as_deref(), s),
+    },
+    Rule {
+        keys: &["limits.cpu", "placement.proxy"],
+        only_warns: true,
+        check: placed_limit,
+    },
 ];
+
+fn cpus(list: &str) -> Vec<u32> {
+    syntax::cpu_numbers(list).unwrap_or_default()
+}
+
+/// Roles that share a CPU disturb each other, and the generator's delays become the proxy's.
+fn shared(role: &str, list: Option<&str>, s: &Settings) -> Option<Clash> {
+    let proxy = cpus(s.placement.proxy.as_deref()?);
+    let both: Vec<u32> = cpus(list?)
+        .into_iter()
+        .filter(|cpu| proxy.contains(cpu))
+        .collect();
+    let first = both.first()?;
+    clash(
+        format!("placement.{role} and placement.proxy share CPU {first}"),
+        "give them different CPUs, unless the machine has too few",
+    )
+}
+
+fn placed_limit(s: &Settings) -> Option<Clash> {
+    let limit = s.limits.cpu?;
+    let list = s.placement.proxy.as_deref()?;
+    if limit.0 <= cpus(list).len() as u64 * 1000 {
+        return None;
+    }
+    clash(
+        format!("cpu {limit} is more than placement.proxy \"{list}\" can give"),
+        "give less cpu, or more CPUs",
+    )
+}
 
 /// The kernel refuses a quota under 1 ms (`min_cfs_quota_period` in kernel/sched/core.c).
 fn quota(s: &Settings) -> Option<Clash> {

@@ -198,6 +198,18 @@ fn warnings_do_not_refuse() {
 }
 
 #[test]
+fn placements_that_disturb() {
+    let matrix = right(
+        "[matrix]\ncpu = [\"1\", \"2\"]\n[placement]\nproxy = \"0\"\nupstream = \"1\"\nagent = \"0-1\"",
+    );
+    let warnings: Vec<String> = matrix.warnings.iter().map(SpecError::to_string).collect();
+    insta::assert_snapshot!(warnings.join("\n"), @r#"
+    matrix.toml:2:13: cpu 2 is more than placement.proxy "0" can give; give less cpu, or more CPUs
+    matrix.toml:6:9: placement.agent and placement.proxy share CPU 0; give them different CPUs, unless the machine has too few
+    "#);
+}
+
+#[test]
 fn overrides_are_placed_by_their_text() {
     insta::assert_snapshot!(
         told_of_sets(

@@ -33,7 +33,8 @@ pub fn table(manifest: &Manifest, trials: &[TrialRecord]) -> String {
 pub fn rebuild(folder: &Folder) -> Result<Vec<PathBuf>, RecordError> {
     let manifest = folder.manifest()?;
     let trials = folder.trials()?;
-    let analysis = analysis::analyse(&manifest, &trials.records);
+    let mut analysis = analysis::analyse(&manifest, &trials.records);
+    analysis.notices.extend(trials.notices);
     let mut files = Vec::new();
     for (name, bytes) in [
         ("trials.csv", csv::trials(&analysis)),
@@ -51,7 +52,10 @@ pub fn rebuild(folder: &Folder) -> Result<Vec<PathBuf>, RecordError> {
         files.push(folder.write(name, text.as_bytes())?);
     }
     for (name, bytes) in histograms::files(&analysis) {
-        files.push(folder.write(&name, &bytes)?);
+        files.push(folder.write_unsynced(&name, &bytes)?);
     }
     Ok(files)
 }
+
+#[cfg(test)]
+mod tests;

@@ -141,16 +141,7 @@ impl Folder {
     pub fn lock(self) -> Result<RunFolder, RecordError> {
         let owner = LockOwner::this_process();
         let lock = take_lock(&self.path, &owner)?;
-        for entry in fs::read_dir(&self.path)? {
-            let entry = entry?;
-            if entry
-                .file_name()
-                .to_string_lossy()
-                .starts_with(TEMPORARY_PREFIX)
-            {
-                fs::remove_file(entry.path())?;
-            }
-        }
+        remove_leftovers(&self.path)?;
         let (log, trials) = TrialLog::open(&self.path.join(TRIALS))?;
         sync_folder(&self.path)?;
         Ok(RunFolder {
@@ -161,16 +152,33 @@ impl Folder {
         })
     }
 
-    /// Writes a derived file atomically: a reader sees the old one or the new one, whole. `name` may contain one folder.
+    /// Writes a file atomically and syncs it: a reader sees the old one or the new one, whole. `name` may contain folders.
     ///
     /// # Errors
     /// When the operating system refuses; the old file is untouched then.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, RecordError> {
-        let path = self.path.join(name);
-        let parent = path.parent().unwrap_or(&self.path);
-        fs::create_dir_all(parent)?;
-        write_atomically(parent, &path, bytes)?;
+        let (path, parent) = self.place(name)?;
+        write_atomically(&parent, &path, bytes, Sync::Now)?;
+        sync_folder(&parent)?;
         Ok(path)
+    }
+
+    /// Writes a file that can be made again atomically, but without waiting for the disk: a run has thousands of
+    /// histograms.
+    ///
+    /// # Errors
+    /// When the operating system refuses; the old file is untouched then.
+    pub fn write_unsynced(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, RecordError> {
+        let (path, parent) = self.place(name)?;
+        write_atomically(&parent, &path, bytes, Sync::Later)?;
+        Ok(path)
+    }
+
+    fn place(&self, name: &str) -> Result<(PathBuf, PathBuf), RecordError> {
+        let path = self.path.join(name);
+        let parent = path.parent().unwrap_or(&self.path).to_owned();
+        fs::create_dir_all(&parent)?;
+        Ok((path, parent))
     }
 }
 
@@ -265,18 +273,51 @@ fn read_owner(file: &mut File) -> LockOwner {
         })
 }
 
-fn write_atomically(parent: &Path, path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
+/// Whether to wait for the disk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sync {
+    Now,
+    Later,
+}
+
+fn write_atomically(
+    parent: &Path,
+    path: &Path,
+    bytes: &[u8],
+    sync: Sync,
+) -> Result<(), RecordError> {
+    let named =
+        |e: io::Error| io::Error::new(e.kind(), format!("failed to write {}: {e}", path.display()));
     let mut file = tempfile::Builder::new()
         .prefix(TEMPORARY_PREFIX)
         // Readable by whom the umask allows, as results are; the default would be the user alone.
         .permissions(std::fs::Permissions::from_mode(0o666))
-        .tempfile_in(parent)?;
-    let named =
-        |e: io::Error| io::Error::new(e.kind(), format!("failed to write {}: {e}", path.display()));
+        .tempfile_in(parent)
+        .map_err(named)?;
     file.write_all(bytes).map_err(named)?;
-    file.as_file().sync_all().map_err(named)?;
+    if sync == Sync::Now {
+        file.as_file().sync_all().map_err(named)?;
+    }
     file.persist(path).map_err(|e| named(e.error))?;
-    sync_folder(parent)
+    Ok(())
+}
+
+/// Removes what a killed process was writing, here and in the folders below.
+fn remove_leftovers(folder: &Path) -> Result<(), RecordError> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        // A link is not followed: it may lead out of the results.
+        if entry.file_type()?.is_dir() {
+            remove_leftovers(&entry.path())?;
+        } else if entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with(TEMPORARY_PREFIX)
+        {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes a new or renamed entry survive a power loss.

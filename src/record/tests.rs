@@ -220,12 +220,18 @@ fn leftovers_of_a_killed_writer_go_and_results_are_readable_by_others() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().expect("dir");
     drop(run_folder(dir.path()));
-    fs::write(dir.path().join(".sweep-tmp-abc"), "half").expect("write");
+    let below = dir.path().join("histograms/cell");
+    fs::create_dir_all(&below).expect("folder");
+    for folder in [dir.path(), &below] {
+        fs::write(folder.join(".sweep-tmp-abc"), "half").expect("write");
+    }
     let run = Folder::open(dir.path())
         .expect("open")
         .lock()
         .expect("lock");
-    assert!(!dir.path().join(".sweep-tmp-abc").exists());
+    for folder in [dir.path(), &below] {
+        assert!(!folder.join(".sweep-tmp-abc").exists());
+    }
     let written = run.folder().write("histograms/x.hdr", b"y").expect("write");
     let mode = fs::metadata(&written)
         .expect("metadata")

@@ -89,9 +89,10 @@ pub enum Side {
     Larger,
 }
 
-/// Finds the boundary. Cells with the verdict `invalid` are passed over: they tell nothing.
+/// Finds the boundary. Cells with the verdict `invalid` are passed over: they tell nothing. Factors that had no effect to
+/// have (swap on a host without swap) are `inert`.
 #[must_use]
-pub fn find(factors: &[FactorLevels], cells: &[JudgedCell<'_>]) -> Boundary {
+pub fn find(factors: &[FactorLevels], cells: &[JudgedCell<'_>], inert: &[&str]) -> Boundary {
     let told: Vec<JudgedCell<'_>> = cells
         .iter()
         .copied()
@@ -103,7 +104,7 @@ pub fn find(factors: &[FactorLevels], cells: &[JudgedCell<'_>]) -> Boundary {
         .map(|factor| axis(factor, &told))
         .filter(|axis| axis.slices.iter().any(|s| s.levels.len() > 1))
         .collect();
-    let headline = sentence::headline(&axes, &told);
+    let headline = sentence::headline(&axes, &told, inert);
     Boundary { axes, headline }
 }
 

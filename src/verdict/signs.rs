@@ -3,7 +3,7 @@
 use super::controls::{ControlStats, value};
 use super::effect::{ABSOLUTE_P99_US, EFFECT_ERROR_SHARE, latency};
 use super::words::{bytes, count, ms, percent, significant};
-use crate::record::columns::{REFUSALS, refusals};
+use crate::record::columns::REFUSALS;
 use crate::record::derived::{self, last_seen, over_window};
 use crate::record::trial::{FailureKind, TrialRecord};
 
@@ -161,7 +161,7 @@ pub(super) fn policy(trial: &TrialRecord) -> Signs {
     let attempts = (load.scheduled + load.handshake.scheduled) as f64;
     let found: Vec<(&str, u64)> = REFUSALS
         .iter()
-        .filter_map(|(_, pattern, meaning)| Some((*meaning, refusals(trial, pattern)?)))
+        .filter_map(|refusal| Some((refusal.meaning, (refusal.count)(trial)?)))
         .filter(|(_, n)| *n > 0)
         .collect();
     let total: u64 = found.iter().map(|(_, n)| n).sum();

@@ -259,7 +259,7 @@ fn events(b: &mut Builder) {
         "count",
         count,
         "Largest sample of descriptors open in one of the proxy's processes.",
-        |t| derived::open_fds(t),
+        derived::open_fds,
     );
     b.add(
         "nofile_limit",

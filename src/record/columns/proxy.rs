@@ -23,6 +23,8 @@ impl Pattern {
             && name.ends_with(self.suffix)
             && !name.contains(".admin.")
             && !name.contains(".worker_")
+            // HAProxy's own page.
+            && !name.starts_with("stats.")
     }
 }
 
@@ -57,7 +59,8 @@ fn gauge(trial: &TrialRecord, pattern: &Pattern) -> Option<f64> {
 /// Connections that the proxy accepted in the window, by its own count.
 pub(super) fn accepted_connections(trial: &TrialRecord) -> Option<u64> {
     counter(trial, &pattern("listener.", ".downstream_cx_total"))
-        .or_else(|| counter(trial, &pattern("", "accepts")))
+        .or_else(|| counter(trial, &pattern("accepts", "")))
+        .or_else(|| counter(trial, &pattern("", ".FRONTEND.conn_tot")))
 }
 
 /// Worker threads that the proxy says it runs (Envoy `server.concurrency`).
@@ -65,54 +68,89 @@ pub(crate) fn concurrency(trial: &TrialRecord) -> Option<f64> {
     gauge(trial, &pattern("server.concurrency", ""))
 }
 
-/// Counters by which a proxy tells that its own policy refused work: the column, the statistic, its meaning.
-pub(crate) const REFUSALS: [(&str, Pattern, &str); 8] = [
-    (
-        "proxy_upstream_rq_pending_overflow",
-        pattern("cluster.", ".upstream_rq_pending_overflow"),
-        "requests refused by the circuit breaker for pending requests",
-    ),
-    (
-        "proxy_upstream_rq_active_overflow",
-        pattern("cluster.", ".upstream_rq_active_overflow"),
-        "requests refused by the circuit breaker for active requests",
-    ),
-    (
-        "proxy_upstream_cx_overflow",
-        pattern("cluster.", ".upstream_cx_overflow"),
-        "connections that the circuit breaker for connections held back (requests then wait, or are refused)",
-    ),
-    (
-        "proxy_downstream_cx_overflow",
-        pattern("listener.", ".downstream_cx_overflow"),
-        "connections closed by the listener's limit",
-    ),
-    (
-        "proxy_downstream_global_cx_overflow",
-        pattern("listener.", ".downstream_global_cx_overflow"),
-        "connections closed by the global limit",
-    ),
-    (
-        "proxy_downstream_cx_overload_reject",
-        pattern("listener.", ".downstream_cx_overload_reject"),
-        "connections refused by the overload manager",
-    ),
-    (
-        "proxy_downstream_rq_overload_close",
-        pattern("http.", ".downstream_rq_overload_close"),
-        "requests refused by the overload manager",
-    ),
-    (
-        "proxy_overload_shed_load",
-        pattern("overload.", ".shed_load_count"),
-        "work shed at load shed points of the overload manager",
-    ),
-];
-
-/// A refusal's count.
-pub(crate) fn refusals(trial: &TrialRecord, pattern: &Pattern) -> Option<u64> {
-    counter(trial, pattern)
+/// A way in which a proxy's own policy refuses work.
+pub(crate) struct Refusal {
+    column: &'static str,
+    /// The statistic, with the proxy that has it.
+    source: &'static str,
+    /// What was refused, after a number: `15 requests refused by …`.
+    pub(crate) meaning: &'static str,
+    /// How often in the window; `None` when the proxy does not tell.
+    pub(crate) count: fn(&TrialRecord) -> Option<u64>,
 }
+
+/// Every refusal that a proxy tells of.
+pub(crate) const REFUSALS: [Refusal; 11] = [
+    Refusal {
+        column: "proxy_upstream_rq_pending_overflow",
+        source: "Envoy `cluster.*.upstream_rq_pending_overflow`",
+        meaning: "requests refused by the circuit breaker for pending requests",
+        count: |t| counter(t, &pattern("cluster.", ".upstream_rq_pending_overflow")),
+    },
+    Refusal {
+        column: "proxy_upstream_rq_active_overflow",
+        source: "Envoy `cluster.*.upstream_rq_active_overflow`",
+        meaning: "requests refused by the circuit breaker for active requests",
+        count: |t| counter(t, &pattern("cluster.", ".upstream_rq_active_overflow")),
+    },
+    Refusal {
+        column: "proxy_upstream_cx_overflow",
+        source: "Envoy `cluster.*.upstream_cx_overflow`",
+        meaning: "connections that the circuit breaker for connections held back (requests then wait, or are refused)",
+        count: |t| counter(t, &pattern("cluster.", ".upstream_cx_overflow")),
+    },
+    Refusal {
+        column: "proxy_downstream_cx_overflow",
+        source: "Envoy `listener.*.downstream_cx_overflow`",
+        meaning: "connections closed by the listener's limit",
+        count: |t| counter(t, &pattern("listener.", ".downstream_cx_overflow")),
+    },
+    Refusal {
+        column: "proxy_downstream_global_cx_overflow",
+        source: "Envoy `listener.*.downstream_global_cx_overflow`",
+        meaning: "connections closed by the global limit",
+        count: |t| counter(t, &pattern("listener.", ".downstream_global_cx_overflow")),
+    },
+    Refusal {
+        column: "proxy_downstream_cx_overload_reject",
+        source: "Envoy `listener.*.downstream_cx_overload_reject`",
+        meaning: "connections refused by the overload manager",
+        count: |t| counter(t, &pattern("listener.", ".downstream_cx_overload_reject")),
+    },
+    Refusal {
+        column: "proxy_downstream_rq_overload_close",
+        source: "Envoy `http.*.downstream_rq_overload_close`",
+        meaning: "requests refused by the overload manager",
+        count: |t| counter(t, &pattern("http.", ".downstream_rq_overload_close")),
+    },
+    Refusal {
+        column: "proxy_overload_shed_load",
+        source: "Envoy `overload.*.shed_load_count`",
+        meaning: "work shed at load shed points of the overload manager",
+        count: |t| counter(t, &pattern("overload.", ".shed_load_count")),
+    },
+    Refusal {
+        column: "proxy_nginx_dropped",
+        source: "nginx `accepts` − `handled`",
+        meaning: "connections dropped by nginx's limit of worker_connections",
+        count: |t| {
+            let accepts = counter(t, &pattern("accepts", ""))?;
+            Some(accepts.saturating_sub(counter(t, &pattern("handled", ""))?))
+        },
+    },
+    Refusal {
+        column: "proxy_haproxy_denied_requests",
+        source: "HAProxy `FRONTEND.dreq`",
+        meaning: "requests denied by HAProxy's rules",
+        count: |t| counter(t, &pattern("", ".FRONTEND.dreq")),
+    },
+    Refusal {
+        column: "proxy_haproxy_denied_connections",
+        source: "HAProxy `FRONTEND.dcon`",
+        meaning: "connections denied by HAProxy's rules",
+        count: |t| counter(t, &pattern("", ".FRONTEND.dcon")),
+    },
+];
 
 pub(super) fn columns() -> Vec<Column> {
     let mut b = Builder::default();
@@ -138,14 +176,9 @@ pub(super) fn columns() -> Vec<Column> {
 }
 
 fn counters(b: &mut Builder) {
-    for (name, stat, doc) in REFUSALS {
-        let source = format!(
-            "Envoy `{}*{}`: {doc}, over the window.",
-            stat.prefix, stat.suffix
-        );
-        b.add(name, "count", Kind::Count, source, move |t| {
-            counter(t, &stat)
-        });
+    for refusal in &REFUSALS {
+        let doc = format!("{}: {}, over the window.", refusal.source, refusal.meaning);
+        b.add(refusal.column, "count", Kind::Count, doc, refusal.count);
     }
     for (name, stat, doc) in [
         (
@@ -230,6 +263,10 @@ fn gauges(b: &mut Builder) {
         );
         b.add(name, "count", Kind::Count, source, move |t| gauge(t, &stat));
     }
+    for (name, stat, source, doc) in OTHERS {
+        let doc = format!("{source}: {doc}, when the window ended.");
+        b.add(name, "count", Kind::Count, doc, move |t| gauge(t, &stat));
+    }
     for (name, stat) in [
         (
             "proxy_memory_allocated_bytes",
@@ -249,6 +286,46 @@ fn gauges(b: &mut Builder) {
         );
     }
 }
+
+/// Gauges of the other proxies: column, statistic, who has it, meaning.
+const OTHERS: [(&str, Pattern, &str, &str); 6] = [
+    (
+        "proxy_nginx_active",
+        pattern("active", ""),
+        "nginx `Active connections`",
+        "connections",
+    ),
+    (
+        "proxy_nginx_reading",
+        pattern("reading", ""),
+        "nginx `Reading`",
+        "connections whose request header is being read",
+    ),
+    (
+        "proxy_nginx_writing",
+        pattern("writing", ""),
+        "nginx `Writing`",
+        "connections whose answer is being written",
+    ),
+    (
+        "proxy_nginx_waiting",
+        pattern("waiting", ""),
+        "nginx `Waiting`",
+        "idle connections",
+    ),
+    (
+        "proxy_haproxy_queue",
+        pattern("", ".BACKEND.qcur"),
+        "HAProxy `BACKEND.qcur`",
+        "requests waiting for a server",
+    ),
+    (
+        "proxy_haproxy_sessions",
+        pattern("", ".FRONTEND.scur"),
+        "HAProxy `FRONTEND.scur`",
+        "sessions",
+    ),
+];
 
 /// Upper end of the bucket that holds the quantile, over all histograms whose name ends so.
 fn bucket_quantile(stats: &ProxyStats, suffix: &str, q: f64) -> Option<f64> {

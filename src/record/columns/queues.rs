@@ -141,6 +141,21 @@ fn accept(b: &mut Builder) {
             derived::over_window(t, get)
         });
     }
+    b.add(
+        "expected_syn_retry_ms",
+        "",
+        Kind::Text,
+        "When the kernel's settings make a client send its SYN again, counted from the first, while an accept queue is full; in ms, joined by `; `. Modes of `handshake_tcp` near these are retransmissions.",
+        |t| {
+            let sysctls = &derived::probe(t)?.sysctls;
+            if sysctls.is_empty() {
+                return None;
+            }
+            let times = crate::probe::sysctls::syn_retransmit_times(sysctls);
+            let times: Vec<String> = times.iter().map(|d| d.as_millis().to_string()).collect();
+            Some(times.join("; "))
+        },
+    );
 }
 
 /// Connections accepted per second: by the proxy's own count, else as many as the generator opened.

@@ -158,3 +158,55 @@ fn a_percentile_that_censored_requests_reach_is_a_bound() {
 }
 
 use crate::record::trial::Control;
+
+#[test]
+fn other_proxies_fill_what_they_have() {
+    let mut trial = sample::valid(Shape::limited(250, 64), 1);
+    let stats = &mut trial.agent.as_mut().expect("agent").probe.proxy_stats;
+    let counters =
+        |pairs: &[(&str, u64)]| pairs.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
+    let gauges = |pairs: &[(&str, f64)]| pairs.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
+    *stats = Some(crate::probe::report::ProxyStats {
+        counters: counters(&[("accepts", 500), ("handled", 480), ("requests", 900)]),
+        gauges: gauges(&[("active", 64.0), ("waiting", 60.0)]),
+        ..Default::default()
+    });
+    assert_eq!(value("proxy_nginx_dropped", &trial), Cell::Int(20));
+    assert_eq!(value("proxy_nginx_waiting", &trial), Cell::Float(60.0));
+    assert_eq!(value("proxy_downstream_rq_active", &trial), Cell::Empty);
+    // 1.5 deep, 50 accepted a second.
+    assert_eq!(value("accept_queue_wait_us", &trial), Cell::Float(30_000.0));
+
+    let stats = &mut trial.agent.as_mut().expect("agent").probe.proxy_stats;
+    *stats = Some(crate::probe::report::ProxyStats {
+        counters: counters(&[
+            ("ingress.FRONTEND.conn_tot", 1000),
+            ("stats.FRONTEND.conn_tot", 7),
+            ("ingress.FRONTEND.dreq", 3),
+        ]),
+        gauges: gauges(&[
+            ("backend.s1.qcur", 34.0),
+            ("backend.BACKEND.qcur", 34.0),
+            ("ingress.FRONTEND.scur", 40.0),
+        ]),
+        ..Default::default()
+    });
+    assert_eq!(value("proxy_haproxy_queue", &trial), Cell::Float(34.0));
+    assert_eq!(value("proxy_haproxy_denied_requests", &trial), Cell::Int(3));
+    assert_eq!(value("accept_queue_wait_us", &trial), Cell::Float(15_000.0));
+}
+
+#[test]
+fn a_retransmitted_syn_is_expected_when_the_kernel_says() {
+    let mut trial = sample::valid(Shape::limited(250, 64), 1);
+    let sysctls = &mut trial.agent.as_mut().expect("agent").probe.sysctls;
+    sysctls.insert("tcp_syn_linear_timeouts".to_owned(), 4);
+    sysctls.insert("tcp_syn_retries".to_owned(), 6);
+    let Cell::Text(times) = value("expected_syn_retry_ms", &trial) else {
+        panic!("text")
+    };
+    assert!(
+        times.starts_with("1000; 2000; 3000; 4000; 5000; 7000; 11000"),
+        "{times}"
+    );
+}

@@ -21,6 +21,8 @@ const TOP: f64 = 26.0;
 const BOTTOM: f64 = 44.0;
 /// Colours of the style sheet.
 const SERIES: usize = 6;
+/// Height of a row of lost cells.
+const LOST_ROW: f64 = 15.0;
 /// Charts of one latency; more would hide the table.
 const MAX_CHARTS: usize = 6;
 
@@ -176,7 +178,18 @@ fn chart(
             }
         }
     }
-    let scale = LogScale::covering(&values, TOP, HEIGHT - BOTTOM)?;
+    // Cells without latencies stand in rows of their own above the plot, one a series.
+    let lost = |series: &Option<&str>| {
+        let of_levels = axes
+            .x
+            .1
+            .iter()
+            .filter_map(|x| axes.cell(analysis, facet, x, *series));
+        of_levels.into_iter().any(|c| c.summary(column).is_none())
+    };
+    let rows: Vec<bool> = of_series.iter().map(lost).collect();
+    let band = LOST_ROW * rows.iter().filter(|r| **r).count() as f64;
+    let scale = LogScale::covering(&values, TOP + band, HEIGHT - BOTTOM)?;
     let mut svg = frame(axes, facet, title, &scale);
     for (name, value) in &controls {
         let y = scale.y(*value);
@@ -189,12 +202,19 @@ fn chart(
         );
     }
     for (index, series) in of_series.iter().enumerate() {
+        let row = rows[..index].iter().filter(|r| **r).count();
+        let lost_y = TOP + 4.0 + LOST_ROW * row as f64;
         line(
             &mut svg,
             analysis,
             axes,
             facet,
-            (index, of_series.len(), *series),
+            Series {
+                index,
+                of: of_series.len(),
+                level: *series,
+                lost_y,
+            },
             column,
             &scale,
         );
@@ -208,6 +228,14 @@ fn chart(
         "<figure>\n{svg}<figcaption>{}</figcaption></figure>\n",
         caption.join(", ")
     ))
+}
+
+/// A line of a chart: which of how many, its level, and where its lost cells stand.
+struct Series<'a> {
+    index: usize,
+    of: usize,
+    level: Option<&'a str>,
+    lost_y: f64,
 }
 
 fn frame(axes: &Axes, facet: &[Factor], title: &str, scale: &LogScale) -> String {
@@ -279,7 +307,12 @@ fn line(
     analysis: &Analysis<'_>,
     axes: &Axes,
     facet: &[Factor],
-    (index, of, series): (usize, usize, Option<&str>),
+    Series {
+        index,
+        of,
+        level: series,
+        lost_y,
+    }: Series<'_>,
     column: &str,
     scale: &LogScale,
 ) {
@@ -296,10 +329,9 @@ fn line(
         };
         let Some(summary) = cell.summary(column) else {
             let verdict = cell.judgement.as_ref().map_or("", |j| j.name());
-            let y = TOP + 10.0 + 13.0 * (index % 4) as f64;
             let _ = writeln!(
                 marks,
-                "<text class=\"lost\" text-anchor=\"middle\" x=\"{x:.1}\" y=\"{y:.1}\">✕ {}</text>",
+                "<text class=\"{class} lost\" text-anchor=\"middle\" x=\"{x:.1}\" y=\"{lost_y:.1}\">✕ {}</text>",
                 escape(verdict)
             );
             continue;

@@ -9,7 +9,7 @@ const MAX_SENTENCES: usize = 4;
 /// At most this many combinations of the other factors are named in one sentence.
 const MAX_PLACES: usize = 3;
 
-pub(super) fn headline(axes: &[Axis], cells: &[JudgedCell<'_>]) -> Vec<String> {
+pub(super) fn headline(axes: &[Axis], cells: &[JudgedCell<'_>], inert: &[&str]) -> Vec<String> {
     let Some(first) = cells.first() else {
         return Vec::new();
     };
@@ -19,7 +19,12 @@ pub(super) fn headline(axes: &[Axis], cells: &[JudgedCell<'_>]) -> Vec<String> {
     }
     let mut sentences = Vec::new();
     for axis in axes {
-        if axis.has_effect {
+        if inert.contains(&axis.factor.as_str()) {
+            sentences.push(format!(
+                "{}: inert on this host, see the notes.",
+                axis.factor
+            ));
+        } else if axis.has_effect {
             sentences.extend(with_effect(axis, axes, cells));
         } else {
             sentences.push(without_effect(axis));
@@ -125,8 +130,7 @@ fn sentence(
     };
     let mut text = range(axis, members[0], change);
     if !everywhere {
-        let places: Vec<String> = members.iter().map(|s| varied(&s.fixed)).collect();
-        text.push_str(&format!(" at {}", listed(&places)));
+        text.push_str(&place(axis, axes, members));
     }
     text.push_str(&format!(": {}", meaning(change.at.verdict)));
     let first = members[0];
@@ -175,12 +179,53 @@ fn range(axis: &Axis, slice: &Slice, change: &Change) -> String {
     format!("{} {relation} {level}", axis.factor)
 }
 
-fn listed(places: &[String]) -> String {
+/// Where a boundary holds: ` at memory 64Mi, 256Mi`. Factors of which every level belongs to it are left out.
+fn place(axis: &Axis, axes: &[Axis], members: &[&Slice]) -> String {
+    let mut parts = Vec::new();
+    let mut combinations = 1;
+    for other in axes.iter().filter(|a| a.factor != axis.factor) {
+        let levels_in = |slices: &mut dyn Iterator<Item = &Slice>| {
+            let mut levels: Vec<String> = Vec::new();
+            for slice in slices {
+                let level = slice
+                    .fixed
+                    .iter()
+                    .find(|f| f.name == other.factor)
+                    .map(|f| &f.level);
+                if let Some(level) = level.filter(|l| !levels.contains(l)) {
+                    levels.push(level.clone());
+                }
+            }
+            levels
+        };
+        let own = levels_in(&mut members.iter().copied());
+        combinations *= own.len().max(1);
+        if own.len() < levels_in(&mut axis.slices.iter()).len() {
+            parts.push(format!(
+                "{} {}",
+                other.factor,
+                super::ascending(&own).join(", ")
+            ));
+        }
+    }
+    // Only a full product of levels is told by its levels; anything else by its combinations.
+    if combinations == members.len() {
+        return if parts.is_empty() {
+            String::new()
+        } else {
+            format!(" at {}", parts.join("; "))
+        };
+    }
+    let varied = |f: &&Factor| axes.iter().any(|a| a.factor == f.name);
+    let places: Vec<String> = members
+        .iter()
+        .map(|s| words(s.fixed.iter().filter(varied)))
+        .collect();
     let mut shown = places[..places.len().min(MAX_PLACES)].join("; ");
     if places.len() > MAX_PLACES {
         shown.push_str(&format!("; and {} more", places.len() - MAX_PLACES));
     }
-    shown
+    format!(" at {shown}")
 }
 
 fn words<'a>(factors: impl Iterator<Item = &'a Factor>) -> String {

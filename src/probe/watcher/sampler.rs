@@ -9,11 +9,11 @@ use super::state::{Phase, State};
 
 /// Between two looks at whether the proxy lives and was hit by the OOM killer. The engine removes the cgroup of a dead container
 /// some tens of milliseconds later; whoever looks less often never sees `oom_kill` move.
-const WATCH: Duration = Duration::from_millis(10);
+const WATCH: Duration = Duration::from_millis(5);
 /// The same in the window, where every sample watches too, and waking up costs more than looking.
 const WATCH_IN_WINDOW: Duration = Duration::from_millis(30);
 /// Of so many watches one asks what costs more.
-const THOROUGH: u32 = 5;
+const THOROUGH: u32 = 4;
 /// Between two full readings outside the window, and between two readings of the slow files.
 const LOOK: Duration = Duration::from_millis(100);
 const SLOW: Duration = Duration::from_secs(1);

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use super::budget::WalkBudget;
 use super::pod::Pod;
+use super::sampler::thread_cpu;
 use super::schedule::Schedule;
 use crate::probe::cgroup::{Group, Hierarchies, Location, Reading, limits_in_force};
 use crate::probe::delta::delta;
@@ -12,9 +14,6 @@ use crate::probe::net::NetFiles;
 use crate::probe::report::{Counters, LimitsInForce, MemoryGauges, ProbeReport, Queues, Sample};
 use crate::probe::sockets::SockDiag;
 use crate::probe::{FsRoot, sysctls};
-
-/// Largest share of one core that walks over the connection table may take.
-const CONNECTIONS_SHARE: f64 = 0.0025;
 
 /// Of so many samples one counts descriptors.
 const FDS_EVERY: u32 = 5;
@@ -66,7 +65,7 @@ pub(super) struct State {
     schedule: Schedule,
     /// Index of the next sample of the window.
     next_sample: u32,
-    next_connections: Option<Instant>,
+    walks: WalkBudget,
 }
 
 impl State {
@@ -97,7 +96,7 @@ impl State {
             oom_kill: None,
             schedule: Schedule::new(interval),
             next_sample: 0,
-            next_connections: None,
+            walks: WalkBudget::default(),
         };
         state.report.sysctls = sysctls::read(root);
         match SockDiag::open(listen_port) {
@@ -189,7 +188,7 @@ impl State {
         if let Some(pod) = &mut self.pod {
             pod.begin();
         }
-        self.next_connections = None;
+        self.walks = WalkBudget::default();
         self.next_sample = 0;
         self.window_began = Some(now);
         self.phase = Phase::Window;
@@ -299,14 +298,13 @@ impl State {
             return None;
         };
         let now = Instant::now();
-        if self.next_connections.is_some_and(|next| now < next) {
+        if !self.walks.allow(now) {
             self.gap("connections");
             return Some(queues);
         }
-        let started = super::sampler::thread_cpu();
+        let started = thread_cpu();
         let walked = sockets.connections(&mut queues);
-        let cost = super::sampler::thread_cpu().saturating_sub(started);
-        self.next_connections = Some(now + cost.div_f64(CONNECTIONS_SHARE));
+        self.walks.spent(now, started, thread_cpu());
         if walked.is_err() {
             self.gap("connections");
         }

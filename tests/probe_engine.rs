@@ -5,7 +5,8 @@
 
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use sweep::agent::job::WatchedProxy;
@@ -17,7 +18,6 @@ use sweep::spec::settings::ProxyKind;
 #[path = "probe_engine/roles.rs"]
 mod roles;
 
-const IMAGE: &str = "sweep-test-probe:latest";
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 const NO_PORT: u16 = 1;
 
@@ -42,10 +42,27 @@ fn docker(arguments: &[&str]) -> String {
     text("docker", arguments)
 }
 
-/// Imports the image once per test run.
-fn image() -> &'static str {
-    static ONCE: OnceLock<()> = OnceLock::new();
-    ONCE.get_or_init(|| {
+/// The image of all containers, removed with the last of them.
+struct Image {
+    name: String,
+}
+
+impl Image {
+    /// The one that another test has just made, or a new one.
+    fn get() -> Arc<Self> {
+        static SHARED: Mutex<Weak<Image>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.upgrade().unwrap_or_else(|| {
+            let image = Arc::new(Self::import());
+            *shared = Arc::downgrade(&image);
+            image
+        })
+    }
+
+    fn import() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("sweep-test-probe:{}-{count}", std::process::id());
         let folder = tempfile::tempdir().expect("temporary folder");
         let this = std::env::current_exe().expect("own path");
         let this = this.to_str().expect("a path in UTF-8");
@@ -62,24 +79,34 @@ fn image() -> &'static str {
             tar -c . | docker import - "$3" >/dev/null
         "#;
         let folder = folder.path().to_str().expect("a path in UTF-8");
-        text("sh", &["-c", script, "sh", folder, this, IMAGE]);
-    });
-    IMAGE
+        text("sh", &["-c", script, "sh", folder, this, &name]);
+        Self { name }
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        let _ = run("docker", &["rmi", "-f", &self.name]);
+    }
 }
 
 /// A created container, removed at the end of the test whatever happens.
 struct Container {
     id: String,
+    _image: Arc<Image>,
 }
 
 impl Container {
     fn create(options: &[&str], command: &[&str]) -> Self {
         let mut arguments = vec!["create", "--label", "sweep.test=probe"];
         arguments.extend(options);
-        arguments.push(image());
+        let image = Image::get();
+        arguments.push(&image.name);
         arguments.extend(command);
+        let answer = docker(&arguments);
         Self {
-            id: docker(&arguments).lines().last().expect("an id").to_owned(),
+            id: answer.lines().last().expect("an id").to_owned(),
+            _image: image,
         }
     }
 

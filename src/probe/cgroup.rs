@@ -14,7 +14,7 @@ pub(crate) use source::Reading;
 use source::{Cadence, SOURCES_V1, SOURCES_V2, Source};
 
 use super::FsRoot;
-use super::file::KeptFile;
+use super::file::{KeptFile, read_once};
 use super::report::CgroupVersion;
 
 /// Mount points by what is read from them. On v2 all are the same directory.
@@ -202,7 +202,9 @@ impl Group {
                 .read(buffer)
                 .and_then(|text| super::text::keyed(text, "populated"))
                 .map(|n| n != 0),
-            None => fs_err::read(&self.procs).ok().map(|text| !text.is_empty()),
+            None => read_once(&self.procs, buffer)
+                .ok()
+                .map(|text| !text.is_empty()),
         };
         match populated {
             Some(true) => {
@@ -214,15 +216,25 @@ impl Group {
         }
     }
 
+    /// Whether asking [`Self::is_alive`] is one read of an open file.
+    pub(crate) fn is_cheap_to_ask(&self) -> bool {
+        self.populated.is_some()
+    }
+
+    /// Whether the files that are kept open have lost their cgroup, by the last look.
+    pub(crate) fn lost(&self) -> bool {
+        self.files.iter().any(|(.., file)| file.is_gone())
+    }
+
     fn is_gone(&self) -> bool {
         let gone = self.populated.as_ref().is_some_and(KeptFile::is_gone);
         gone || !self.directory.is_dir()
     }
 
     /// The container's processes, as this process's pid namespace numbers them.
-    pub(crate) fn pids(&self) -> Vec<u32> {
-        let own = fs_err::read_to_string(&self.procs);
-        let own = own.map(|text| parse_pids(&text)).unwrap_or_default();
+    pub(crate) fn pids(&self, buffer: &mut Vec<u8>) -> Vec<u32> {
+        let own = read_once(&self.procs, buffer);
+        let own = own.map(parse_pids).unwrap_or_default();
         if !own.is_empty() || !self.seen_alive {
             return own;
         }
@@ -403,7 +415,7 @@ mod tests {
         tree.write(&procs, "17\n0\n18\n");
         assert!(group.is_alive(&mut buffer));
         assert_eq!(
-            group.pids(),
+            group.pids(&mut Vec::new()),
             [17, 18],
             "0 is a process that this namespace cannot name"
         );
@@ -420,6 +432,6 @@ mod tests {
         tree.write(&format!("cgroup/{group}/container/cgroup.procs"), "42\n");
         let mut group = open(&tree, &format!("/{group}"));
         assert!(group.is_alive(&mut Vec::new()));
-        assert_eq!(group.pids(), [42]);
+        assert_eq!(group.pids(&mut Vec::new()), [42]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fs_err::File;
 
@@ -78,6 +78,13 @@ fn after(error: &io::Error) -> State {
         Some(Errno::OPNOTSUPP | Errno::ACCESS | Errno::PERM) => State::Unsupported,
         _ => State::Closed,
     }
+}
+
+/// The text of a file that must be opened anew each time, in three system calls.
+pub(crate) fn read_once<'b>(path: &Path, buffer: &'b mut Vec<u8>) -> io::Result<&'b str> {
+    let file = File::open(path)?;
+    let length = read_whole(&file, buffer)?;
+    std::str::from_utf8(&buffer[..length]).map_err(io::Error::other)
 }
 
 fn read_whole(file: &File, buffer: &mut Vec<u8>) -> io::Result<usize> {

@@ -50,10 +50,15 @@ impl SockDiag {
     }
 
     /// Depth and limit of every listening socket on the port: tens of microseconds, whatever the number of connections.
-    pub(crate) fn listeners(&mut self) -> io::Result<Queues> {
+    ///
+    /// Only with `all`, or when none was found before, does it look for listeners in families that had none.
+    pub(crate) fn listeners(&mut self, all: bool) -> io::Result<Queues> {
         let mut queues = Queues::default();
         let mut families = Vec::new();
         for family in [Family::V4, Family::V6] {
+            if !all && !self.families.is_empty() && !self.families.contains(&family) {
+                continue;
+            }
             self.dump(family, &[State::Listen], |socket| {
                 queues.accept.push(socket.receive_queue);
                 queues.accept_limit.push(socket.send_queue);
@@ -150,21 +155,21 @@ mod tests {
     fn depth_and_limit_of_a_listener_that_does_not_accept() {
         let (listener, address) = listener(loopback4(), 4);
         let mut diag = SockDiag::open(address.port()).unwrap();
-        assert_eq!(diag.listeners().unwrap().accept, [0]);
+        assert_eq!(diag.listeners(true).unwrap().accept, [0]);
         let mut clients: Vec<_> = (0..3)
             .map(|_| TcpStream::connect(address).unwrap())
             .collect();
-        until("three wait", || diag.listeners().unwrap().accept == [3]);
+        until("three wait", || diag.listeners(true).unwrap().accept == [3]);
         // The kernel admits one more than the backlog.
         for _ in 0..12 {
             let timeout = Duration::from_millis(100);
             clients.extend(TcpStream::connect_timeout(&address, timeout));
         }
-        let queues = diag.listeners().unwrap();
+        let queues = diag.listeners(true).unwrap();
         assert_eq!((queues.accept, queues.accept_limit), (vec![5], vec![4]));
         drop(clients);
         drop(listener);
-        assert_eq!(diag.listeners().unwrap(), Queues::default());
+        assert_eq!(diag.listeners(true).unwrap(), Queues::default());
     }
 
     #[test]
@@ -187,10 +192,10 @@ mod tests {
             .map(|_| TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap())
             .collect();
         until("six wait in both", || {
-            let queues = diag.listeners().unwrap();
+            let queues = diag.listeners(true).unwrap();
             queues.accept.len() == 2 && queues.accept.iter().sum::<u32>() == 6
         });
-        assert_eq!(diag.listeners().unwrap().accept_limit, [7, 7]);
+        assert_eq!(diag.listeners(true).unwrap().accept_limit, [7, 7]);
     }
 
     #[test]
@@ -203,7 +208,7 @@ mod tests {
         accepted.write_all(b"12345").unwrap();
         waiting.write_all(b"123").unwrap();
         let mut look = || {
-            let mut queues = diag.listeners().unwrap();
+            let mut queues = diag.listeners(true).unwrap();
             diag.connections(&mut queues).unwrap();
             queues
         };
@@ -229,11 +234,11 @@ mod tests {
         client.write_all(b"1234567").unwrap();
         let mut diag = SockDiag::open(port).unwrap();
         until("seven unread", || {
-            let mut queues = diag.listeners().unwrap();
+            let mut queues = diag.listeners(true).unwrap();
             diag.connections(&mut queues).unwrap();
             queues.unread_bytes == Some(7)
         });
-        assert_eq!(diag.listeners().unwrap().accept_limit, [9]);
+        assert_eq!(diag.listeners(true).unwrap().accept_limit, [9]);
         let _ = ipproto::TCP;
     }
 }

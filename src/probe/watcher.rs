@@ -1,5 +1,6 @@
 //! The watcher: one object from before the proxy's start to after the window's end, and a sampler thread under it.
 
+mod budget;
 mod pod;
 mod sampler;
 mod schedule;

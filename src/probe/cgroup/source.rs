@@ -71,13 +71,18 @@ const fn entry(mount: Mount, file: &'static str, source: Source) -> Entry {
     }
 }
 
-const fn psi(file: &'static str, some: &'static str, full: &'static str) -> Entry {
+const fn slow(mount: Mount, file: &'static str, source: Source) -> Entry {
+    let cadence = Cadence::Slow;
     Entry {
-        mount: Mount::Unified,
+        mount,
         file,
-        source: Source::Pressure(some, full),
-        cadence: Cadence::Slow,
+        source,
+        cadence,
     }
+}
+
+const fn psi(file: &'static str, some: &'static str, full: &'static str) -> Entry {
+    slow(Mount::Unified, file, Source::Pressure(some, full))
 }
 
 const PSI_CPU: Entry = psi("cpu.pressure", "cpu_some", "cpu_full");
@@ -100,8 +105,8 @@ pub(crate) const SOURCES_V1: &[Entry] = &[
         "memory.max_usage_in_bytes",
         Source::MemoryPeak,
     ),
-    entry(Mount::Memory, "memory.failcnt", Source::Failcnt),
-    entry(Mount::Memory, "memory.memsw.failcnt", Source::Failcnt),
+    slow(Mount::Memory, "memory.failcnt", Source::Failcnt),
+    slow(Mount::Memory, "memory.memsw.failcnt", Source::Failcnt),
     entry(
         Mount::Memory,
         "memory.kmem.usage_in_bytes",

@@ -9,7 +9,11 @@ use super::state::{Phase, State};
 
 /// Between two looks at whether the proxy lives and was hit by the OOM killer. The engine removes the cgroup of a dead container
 /// some tens of milliseconds later; whoever looks less often never sees `oom_kill` move.
-const WATCH: Duration = Duration::from_millis(10);
+const WATCH: Duration = Duration::from_millis(5);
+/// The same in the window, where every sample watches too, and waking up costs more than looking.
+const WATCH_IN_WINDOW: Duration = Duration::from_millis(30);
+/// Of so many watches one asks what costs more.
+const THOROUGH: u32 = 4;
 /// Between two full readings outside the window, and between two readings of the slow files.
 const LOOK: Duration = Duration::from_millis(100);
 const SLOW: Duration = Duration::from_secs(1);
@@ -21,8 +25,10 @@ pub(super) struct Shared {
     wake: Condvar,
     stop: AtomicBool,
     pub(super) alive: AtomicBool,
-    /// CPU time of the probes so far, nanoseconds.
-    cpu_ns: AtomicU64,
+    /// CPU time of the sampler so far, waking up and waiting included, nanoseconds.
+    sampler_cpu_ns: AtomicU64,
+    /// CPU time that probing took on other threads.
+    other_cpu_ns: AtomicU64,
 }
 
 impl Shared {
@@ -32,7 +38,8 @@ impl Shared {
             wake: Condvar::new(),
             stop: AtomicBool::new(false),
             alive: AtomicBool::new(true),
-            cpu_ns: AtomicU64::new(0),
+            sampler_cpu_ns: AtomicU64::new(0),
+            other_cpu_ns: AtomicU64::new(0),
         }
     }
 
@@ -53,14 +60,19 @@ impl Shared {
 
     /// Adds this thread's CPU time since `started` to the probes' cost.
     pub(super) fn charge(&self, started: Duration) {
-        let spent = thread_cpu().saturating_sub(started);
-        let nanos = u64::try_from(spent.as_nanos()).unwrap_or(u64::MAX);
-        self.cpu_ns.fetch_add(nanos, Ordering::Relaxed);
+        let spent = nanos(thread_cpu().saturating_sub(started));
+        self.other_cpu_ns.fetch_add(spent, Ordering::Relaxed);
     }
 
+    /// CPU time of all probing so far.
     pub(super) fn cpu_ns(&self) -> u64 {
-        self.cpu_ns.load(Ordering::Relaxed)
+        let sampler = self.sampler_cpu_ns.load(Ordering::Relaxed);
+        sampler.saturating_add(self.other_cpu_ns.load(Ordering::Relaxed))
     }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// CPU time of the calling thread.
@@ -92,7 +104,7 @@ struct Clock {
     next_watch: Instant,
     next_look: Instant,
     next_slow: Instant,
-    oom_kill: Option<u64>,
+    watches: u32,
 }
 
 fn run(shared: &Shared) {
@@ -101,13 +113,14 @@ fn run(shared: &Shared) {
         next_watch: now,
         next_look: now,
         next_slow: now,
-        oom_kill: None,
+        watches: 0,
     };
     let mut state = shared.lock();
     while !shared.stop.load(Ordering::Relaxed) {
-        let started = thread_cpu();
         step(shared, &mut state, &mut clock);
-        shared.charge(started);
+        shared
+            .sampler_cpu_ns
+            .store(nanos(thread_cpu()), Ordering::Relaxed);
         let wait = clock.wait(&state);
         state = match shared.wake.wait_timeout(state, wait) {
             Ok((state, _)) => state,
@@ -121,16 +134,16 @@ fn step(shared: &Shared, state: &mut State, clock: &mut Clock) {
         return;
     }
     let now = Instant::now();
-    if now >= clock.next_watch {
-        clock.next_watch = now + WATCH;
+    let in_window = state.phase == Phase::Window;
+    let sample_due = in_window && state.is_sample_due();
+    if sample_due || now >= clock.next_watch {
+        clock.next_watch = now + if in_window { WATCH_IN_WINDOW } else { WATCH };
         watch(shared, state, clock);
     }
-    if state.phase == Phase::Window {
-        if state.is_sample_due() {
-            let slow = clock.slow(now);
-            state.sample(slow);
-        }
-    } else if now >= clock.next_look {
+    if sample_due {
+        let slow = clock.slow(now);
+        state.sample(slow);
+    } else if !in_window && now >= clock.next_look {
         clock.next_look = now + LOOK;
         let slow = clock.slow(now);
         state.look_around(slow);
@@ -139,13 +152,16 @@ fn step(shared: &Shared, state: &mut State, clock: &mut Clock) {
 
 /// Looks at once when the proxy has died or lost a process to the OOM killer: the cgroup is about to go.
 fn watch(shared: &Shared, state: &mut State, clock: &mut Clock) {
-    let Some((alive, oom_kill)) = state.vital_signs() else {
+    clock.watches = clock.watches.wrapping_add(1);
+    let thorough = clock.watches.is_multiple_of(THOROUGH);
+    let Some(signs) = state.vital_signs(thorough) else {
         return;
     };
-    let was_alive = shared.alive.swap(alive, Ordering::Relaxed);
-    let killed = oom_kill.is_some() && clock.oom_kill.is_some() && oom_kill != clock.oom_kill;
-    clock.oom_kill = oom_kill.or(clock.oom_kill);
-    if (was_alive && !alive) || killed {
+    let died = signs.alive.is_some_and(|alive| {
+        let was_alive = shared.alive.swap(alive, Ordering::Relaxed);
+        was_alive && !alive
+    });
+    if died || signs.killed {
         state.look(true);
     }
 }

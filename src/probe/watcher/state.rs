@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use super::budget::WalkBudget;
 use super::pod::Pod;
+use super::sampler::thread_cpu;
 use super::schedule::Schedule;
 use crate::probe::cgroup::{Group, Hierarchies, Location, Reading, limits_in_force};
 use crate::probe::delta::delta;
@@ -13,8 +15,8 @@ use crate::probe::report::{Counters, LimitsInForce, MemoryGauges, ProbeReport, Q
 use crate::probe::sockets::SockDiag;
 use crate::probe::{FsRoot, sysctls};
 
-/// Largest share of one core that walks over the connection table may take.
-const CONNECTIONS_SHARE: f64 = 0.004;
+/// Of so many samples one counts descriptors.
+const FDS_EVERY: u32 = 5;
 
 /// Where in its life the watcher is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,15 @@ pub(super) enum Phase {
     Window,
     /// The window is over.
     After,
+}
+
+/// What a glance tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct VitalSigns {
+    /// `None`: not asked this time.
+    pub(super) alive: Option<bool>,
+    /// The OOM killer has taken a process since the last glance.
+    pub(super) killed: bool,
 }
 
 #[derive(Debug)]
@@ -50,10 +61,11 @@ pub(super) struct State {
     descriptors: Descriptors,
     sockets: Option<SockDiag>,
     buffer: Vec<u8>,
+    oom_kill: Option<u64>,
     schedule: Schedule,
     /// Index of the next sample of the window.
     next_sample: u32,
-    next_connections: Option<Instant>,
+    walks: WalkBudget,
 }
 
 impl State {
@@ -81,9 +93,10 @@ impl State {
             descriptors: Descriptors::new(root),
             sockets: None,
             buffer: Vec::new(),
+            oom_kill: None,
             schedule: Schedule::new(interval),
             next_sample: 0,
-            next_connections: None,
+            walks: WalkBudget::default(),
         };
         state.report.sysctls = sysctls::read(root);
         match SockDiag::open(listen_port) {
@@ -136,11 +149,15 @@ impl State {
         micros(self.origin.elapsed())
     }
 
-    /// Whether the proxy lives, and how many of its processes the OOM killer has taken.
-    pub(super) fn vital_signs(&mut self) -> Option<(bool, Option<u64>)> {
+    /// A glance at the proxy, `thorough` now and then: what costs more than one read waits for that, or for a suspicion.
+    pub(super) fn vital_signs(&mut self, thorough: bool) -> Option<VitalSigns> {
         let group = self.group.as_mut()?;
-        let alive = group.is_alive(&mut self.buffer);
-        Some((alive, group.oom_kill(&mut self.buffer)))
+        let oom_kill = group.oom_kill(&mut self.buffer);
+        let killed = oom_kill.is_some() && self.oom_kill.is_some() && oom_kill != self.oom_kill;
+        self.oom_kill = oom_kill.or(self.oom_kill);
+        let ask = thorough || killed || group.lost() || group.is_cheap_to_ask();
+        let alive = ask.then(|| group.is_alive(&mut self.buffer));
+        Some(VitalSigns { alive, killed })
     }
 
     /// A look outside the window.
@@ -171,7 +188,7 @@ impl State {
         if let Some(pod) = &mut self.pod {
             pod.begin();
         }
-        self.next_connections = None;
+        self.walks = WalkBudget::default();
         self.next_sample = 0;
         self.window_began = Some(now);
         self.phase = Phase::Window;
@@ -208,16 +225,17 @@ impl State {
     }
 
     fn nofile_limit(&mut self) -> Option<u64> {
-        let pids = self.group.as_ref()?.pids();
+        let pids = self.group.as_ref()?.pids(&mut self.buffer);
         self.descriptors.limit(&pids)
     }
 
-    /// Counted in every sample where it is cheap.
+    /// Counted with every slow look, and more often where it is cheap.
     fn open_fds(&mut self, slow: bool) -> Option<OpenFds> {
-        if !slow && !self.descriptors.is_cheap() {
+        let often = self.descriptors.is_cheap() && self.next_sample.is_multiple_of(FDS_EVERY);
+        if !slow && !often {
             return None;
         }
-        let pids = self.group.as_ref()?.pids();
+        let pids = self.group.as_ref()?.pids(&mut self.buffer);
         self.descriptors.count(&pids)
     }
 
@@ -266,28 +284,27 @@ impl State {
             cpu_usage_usec: counters.cpu_usage_usec,
             nr_throttled: counters.nr_throttled,
             nr_periods: counters.nr_periods,
-            queues: self.queues(),
+            queues: self.queues(slow),
             open_fds: open_fds.map(|fds| fds.sum),
             open_fds_max: open_fds.map(|fds| fds.max),
         };
         self.report.samples.push(sample);
     }
 
-    fn queues(&mut self) -> Option<Queues> {
+    fn queues(&mut self, slow: bool) -> Option<Queues> {
         let sockets = self.sockets.as_mut()?;
-        let Ok(mut queues) = sockets.listeners() else {
+        let Ok(mut queues) = sockets.listeners(slow) else {
             self.gap("queues");
             return None;
         };
         let now = Instant::now();
-        if self.next_connections.is_some_and(|next| now < next) {
+        if !self.walks.allow(now) {
             self.gap("connections");
             return Some(queues);
         }
-        let started = super::sampler::thread_cpu();
+        let started = thread_cpu();
         let walked = sockets.connections(&mut queues);
-        let cost = super::sampler::thread_cpu().saturating_sub(started);
-        self.next_connections = Some(now + cost.div_f64(CONNECTIONS_SHARE));
+        self.walks.spent(now, started, thread_cpu());
         if walked.is_err() {
             self.gap("connections");
         }

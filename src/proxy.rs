@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use crate::certs::ServerIdentity;
-use crate::spec::settings::{KeyExchange, Proxy, ProxyKind, Settings, TlsVersion};
+use crate::spec::settings::{Proxy, ProxyKind, Settings};
 pub use template::fill;
 pub use upload::UploadFile;
 use values::Values;
@@ -162,18 +162,6 @@ fn sysctls(proxy: &Proxy) -> BTreeMap<String, String> {
         );
     }
     sysctls
-}
-
-/// Why no proxy can serve such handshakes, if so.
-#[must_use]
-pub fn unsupported(settings: &Settings) -> Option<String> {
-    let tls = &settings.tls;
-    if tls.version == TlsVersion::V1_2 && tls.key_exchange == KeyExchange::X25519MlKem768 {
-        return Some(
-            "TLS 1.2 has no x25519mlkem768 key exchange; use tls.version = \"1.3\"".to_owned(),
-        );
-    }
-    None
 }
 
 #[cfg(test)]

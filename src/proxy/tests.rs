@@ -195,15 +195,6 @@ fn nginx_connections_follow_the_load_within_the_descriptor_limit() {
 }
 
 #[test]
-fn impossible_handshakes_are_named() {
-    let mut envoy = settings(ProxyKind::Envoy);
-    envoy.tls.key_exchange = KeyExchange::X25519MlKem768;
-    assert_eq!(unsupported(&envoy), None);
-    envoy.tls.version = TlsVersion::V1_2;
-    assert!(unsupported(&envoy).unwrap().contains("TLS 1.2"));
-}
-
-#[test]
 fn tls_1_2_names_the_curve_of_the_certificate_too() {
     let mut nginx = settings(ProxyKind::Nginx);
     nginx.tls.version = TlsVersion::V1_2;

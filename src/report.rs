@@ -15,6 +15,7 @@ pub mod histograms;
 pub mod html;
 pub mod json;
 pub mod markdown;
+mod notices;
 pub mod summary;
 pub mod table;
 pub mod text;

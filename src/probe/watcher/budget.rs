@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 /// What all probing may take of one core, with something left for the readings at both ends of the window.
-const ALL: f64 = 0.009;
+const ALL: f64 = 0.0095;
 /// What walks may take of it: at most, when the rest is cheap, and at least, so that there are some in any window.
 const MOST: f64 = 0.004;
-const LEAST: f64 = 0.0005;
+const LEAST: f64 = 0.001;
 
 /// A walk over the kernel's connection table costs about a millisecond per 250,000 buckets, and more with each connection. It is
 /// done with every sample only if that fits into the probes' share of a core; otherwise as often as it fits.

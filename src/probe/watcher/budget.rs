@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 /// What all probing may take of one core, with something left for the readings at both ends of the window.
-const ALL: f64 = 0.009;
+const ALL: f64 = 0.0095;
 /// What walks may take of it: at most, when the rest is cheap, and at least, so that there are some in any window.
 const MOST: f64 = 0.004;
-const LEAST: f64 = 0.0005;
+const LEAST: f64 = 0.0008;
 
 /// A walk over the kernel's connection table costs about a millisecond per 250,000 buckets, and more with each connection. It is
 /// done with every sample only if that fits into the probes' share of a core; otherwise as often as it fits.
@@ -89,7 +89,7 @@ mod tests {
             (100 * US, MS),
             (350 * US, MS),
             (200 * US, 10 * MS),
-            (400 * US, 30 * MS),
+            (350 * US, 30 * MS),
         ] {
             let (share, walks) = simulate(sample, walk);
             assert!(

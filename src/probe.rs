@@ -16,6 +16,8 @@ mod cgroup;
 mod descriptors;
 mod envoy;
 mod file;
+#[cfg(test)]
+mod fixture;
 mod haproxy;
 mod host;
 mod http;

@@ -157,6 +157,7 @@ static_resources:
         typed_config:
           "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
           stat_prefix: ingress_http
+          delayed_close_timeout: 0s
           route_config:
             virtual_hosts:
             - {{ name: all, domains: ["*"], routes: [ {{ match: {{ prefix: "/" }}, direct_response: {{ status: 200 }} }} ] }}

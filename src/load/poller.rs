@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
 use super::LoadError;
 use super::clock::{self, US};
@@ -19,6 +20,8 @@ pub(crate) struct Poller {
     epoll: OwnedFd,
     /// Spinning before each deadline; bounded by a tenth of the time between deadlines.
     spin: u64,
+    /// Whether the kernel is known to wait for nanoseconds; if not, it costs another call.
+    has_pwait2: bool,
 }
 
 impl Poller {
@@ -34,52 +37,141 @@ impl Poller {
         Ok(Self {
             epoll,
             spin: tenth.min(SPIN),
+            has_pwait2: true,
         })
     }
 
     /// Watches a socket; `token` comes back with its events.
-    pub(crate) fn add(&self, socket: impl AsFd, token: u64) -> Result<(), rustix::io::Errno> {
+    pub(crate) fn add(&self, socket: impl AsFd, token: u64) -> Result<(), Errno> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         epoll::add(&self.epoll, socket, EventData::new_u64(token), flags)
     }
 
     /// Fills `events` with what is ready; waits for it, but not beyond `deadline`.
     pub(crate) fn wait(
-        &self,
+        &mut self,
         events: &mut Vec<epoll::Event>,
         deadline: u64,
     ) -> Result<(), LoadError> {
+        let mut left = deadline.saturating_sub(clock::now());
         loop {
-            self.ready(events)?;
-            let now = clock::now();
-            if !events.is_empty() || now >= deadline {
+            events.clear();
+            events.reserve(BATCH);
+            match self.wait_once(events, left.saturating_sub(self.spin)) {
+                Ok(()) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(LoadError::io("wait for sockets", errno)),
+            }
+            if !events.is_empty() || left == 0 {
                 return Ok(());
             }
-            let left = deadline - now;
-            if left > self.spin {
-                // ppoll has nanoseconds on every kernel; epoll_pwait2 is missing before 5.11.
-                let mut descriptors = [PollFd::new(&self.epoll, PollFlags::IN)];
-                let timeout = clock::timespec(left - self.spin);
-                match poll(&mut descriptors, Some(&timeout)) {
-                    Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                    Err(errno) => return Err(LoadError::io("wait for sockets", errno)),
-                }
-            } else {
-                std::hint::spin_loop();
+            left = deadline.saturating_sub(clock::now());
+            if left == 0 {
+                return Ok(());
             }
         }
     }
 
-    fn ready(&self, events: &mut Vec<epoll::Event>) -> Result<(), LoadError> {
-        events.clear();
-        events.reserve(BATCH);
-        match epoll::wait(
+    fn wait_once(&mut self, events: &mut Vec<epoll::Event>, nanos: u64) -> Result<(), Errno> {
+        let timeout = clock::timespec(nanos);
+        if self.has_pwait2 {
+            match sys::epoll_pwait2(&self.epoll, events, &timeout) {
+                // Before Linux 5.11, or behind a filter that does not know it.
+                Err(Errno::NOSYS | Errno::PERM) => self.has_pwait2 = false,
+                result => return result,
+            }
+        }
+        if nanos > 0 {
+            // ppoll has nanoseconds on every kernel.
+            poll(
+                &mut [PollFd::new(&self.epoll, PollFlags::IN)],
+                Some(&timeout),
+            )?;
+        }
+        let now = clock::timespec(0);
+        epoll::wait(
             &self.epoll,
             rustix::buffer::spare_capacity(events),
-            Some(&clock::timespec(0)),
-        ) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(errno) => Err(LoadError::io("wait for sockets", errno)),
+            Some(&now),
+        )
+        .map(|_| ())
+    }
+}
+
+/// The system call that rustix rounds to milliseconds.
+mod sys {
+    use std::os::fd::{AsFd, AsRawFd as _};
+
+    use rustix::event::epoll::Event;
+    use rustix::io::Errno;
+    use rustix::time::Timespec;
+
+    // The layout that the call below relies on.
+    const _: () = assert!(size_of::<Event>() == size_of::<libc::epoll_event>());
+
+    /// Appends to the spare capacity of `events`.
+    pub(super) fn epoll_pwait2(
+        epoll: impl AsFd,
+        events: &mut Vec<Event>,
+        timeout: &Timespec,
+    ) -> Result<(), Errno> {
+        let timeout = libc::timespec {
+            tv_sec: timeout.tv_sec,
+            tv_nsec: timeout.tv_nsec as libc::c_long,
+        };
+        let spare = events.spare_capacity_mut();
+        // SAFETY: the kernel writes at most `spare.len()` events, of the layout asserted above, into memory that is
+        // borrowed for the call; timeout and descriptor live as long; there is no signal mask.
+        let count = unsafe {
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
+                epoll.as_fd().as_raw_fd(),
+                spare.as_mut_ptr(),
+                spare.len() as libc::c_int,
+                &raw const timeout,
+                std::ptr::null::<libc::sigset_t>(),
+                0usize,
+            )
+        };
+        let Ok(count) = usize::try_from(count) else {
+            let errno = std::io::Error::last_os_error().raw_os_error();
+            return Err(errno.map_or(Errno::INVAL, Errno::from_raw_os_error));
+        };
+        let filled = events.len() + count;
+        // SAFETY: the kernel has initialized `count` events behind the old length.
+        unsafe { events.set_len(filled) };
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How late waits for a deadline end, nanoseconds, and that a ready socket ends one.
+    fn check(has_pwait2: bool) {
+        let mut poller = Poller::new(100.0).expect("epoll");
+        poller.has_pwait2 = has_pwait2;
+        let mut events = Vec::new();
+        for wait in [0, 300 * US, 3_000 * US] {
+            let deadline = clock::now() + wait;
+            poller.wait(&mut events, deadline).expect("wait");
+            assert!(events.is_empty() && clock::now() >= deadline, "never early");
         }
+        let (reader, writer) = std::os::unix::net::UnixStream::pair().expect("sockets");
+        poller.add(&reader, 7).expect("add");
+        poller.wait(&mut events, clock::now()).expect("wait");
+        events.clear();
+        rustix::io::write(&writer, b"x").expect("write");
+        let far = clock::now() + 10 * clock::SEC;
+        poller.wait(&mut events, far).expect("wait");
+        assert_eq!(events.len(), 1);
+        assert_eq!(events[0].data.u64(), 7);
+        assert!(clock::now() < far);
+    }
+
+    #[test]
+    fn waits_to_the_deadline_or_an_event() {
+        check(true);
+        check(false);
     }
 }

@@ -11,7 +11,7 @@ use rustls::crypto::aws_lc_rs::{self, kx_group};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, SupportedProtocolVersion};
+use rustls::{CipherSuite, ClientConfig, SupportedCipherSuite, SupportedProtocolVersion};
 
 use super::LoadError;
 use crate::agent::job::TlsMaterial;
@@ -49,9 +49,11 @@ impl TlsClient {
         {
             return Err(LoadError::HybridNeedsTls13);
         }
+        let default = aws_lc_rs::default_provider();
         let provider = Arc::new(CryptoProvider {
             kx_groups: vec![group(settings.key_exchange)],
-            ..aws_lc_rs::default_provider()
+            cipher_suites: aes128_first(default.cipher_suites),
+            ..default
         });
         let verifier = match settings.verify {
             Verify::Ca => verify::chain(certificates(&material.ca_pem, "CA")?, &provider)?,
@@ -108,6 +110,20 @@ fn group(key_exchange: KeyExchange) -> &'static dyn SupportedKxGroup {
         KeyExchange::P256 => kx_group::SECP256R1,
         KeyExchange::X25519MlKem768 => kx_group::X25519MLKEM768,
     }
+}
+
+/// AES-128-GCM first, as browsers and BoringSSL with AES instructions have it; rustls itself prefers AES-256. Its
+/// SHA-256 also costs the client less than SHA-384.
+fn aes128_first(mut suites: Vec<SupportedCipherSuite>) -> Vec<SupportedCipherSuite> {
+    suites.sort_by_key(|suite| {
+        !matches!(
+            suite.suite(),
+            CipherSuite::TLS13_AES_128_GCM_SHA256
+                | CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
+                | CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
+        )
+    });
+    suites
 }
 
 fn certificates(pem: &str, whose: &'static str) -> Result<Vec<CertificateDer<'static>>, LoadError> {

@@ -9,6 +9,7 @@ use thiserror::Error;
 
 /// More than any statistics page; a proxy that sends without end is stopped here.
 const MOST_BYTES: usize = 16 << 20;
+const MOST_HEADERS: usize = 64;
 
 /// Why a page could not be read.
 #[derive(Debug, Error)]
@@ -42,7 +43,8 @@ pub(crate) fn get(address: SocketAddr, path: &str, limit: Duration) -> Result<St
     parse(&answer)
 }
 
-/// Sends, and reads until the peer closes.
+/// Sends, and reads until the answer is whole. Its end does not wait for the peer to close: Envoy takes a second for that
+/// (`delayed_close_timeout`).
 fn exchange(address: SocketAddr, request: &[u8], limit: Duration) -> std::io::Result<Vec<u8>> {
     let deadline = Instant::now() + limit;
     let left = || -> std::io::Result<Duration> {
@@ -63,7 +65,12 @@ fn exchange(address: SocketAddr, request: &[u8], limit: Duration) -> std::io::Re
         stream.set_read_timeout(Some(left()?))?;
         match stream.read(&mut buffer) {
             Ok(0) => break,
-            Ok(n) => answer.extend_from_slice(&buffer[..n]),
+            Ok(n) => {
+                answer.extend_from_slice(&buffer[..n]);
+                if is_whole(&answer) {
+                    break;
+                }
+            }
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
@@ -71,8 +78,53 @@ fn exchange(address: SocketAddr, request: &[u8], limit: Duration) -> std::io::Re
     Ok(answer)
 }
 
+/// Whether nothing more belongs to the answer, by its own word.
+fn is_whole(answer: &[u8]) -> bool {
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut head = httparse::Response::new(&mut headers);
+    let Ok(httparse::Status::Complete(length)) = head.parse(answer) else {
+        return false;
+    };
+    let rest = &answer[length..];
+    match Framing::of(&head) {
+        // Without looking at every chunk each time: only what ends like the last one can be whole.
+        Framing::Chunked => rest.ends_with(b"0\r\n\r\n") && dechunk(rest).is_ok(),
+        Framing::Length(body) => rest.len() >= body,
+        Framing::UntilClose | Framing::Bad => false,
+    }
+}
+
+/// How the end of a body is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    Chunked,
+    Length(usize),
+    UntilClose,
+    Bad,
+}
+
+impl Framing {
+    fn of(head: &httparse::Response<'_, '_>) -> Self {
+        let header = |name: &str| {
+            let found = head
+                .headers
+                .iter()
+                .find(|h| h.name.eq_ignore_ascii_case(name));
+            found.and_then(|h| std::str::from_utf8(h.value).ok())
+        };
+        if header("transfer-encoding").is_some_and(|v| v.eq_ignore_ascii_case("chunked")) {
+            return Self::Chunked;
+        }
+        match header("content-length").map(|v| v.trim().parse()) {
+            Some(Ok(length)) => Self::Length(length),
+            Some(Err(_)) => Self::Bad,
+            None => Self::UntilClose,
+        }
+    }
+}
+
 fn parse(answer: &[u8]) -> Result<String, FetchError> {
-    let mut headers = [httparse::EMPTY_HEADER; 64];
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut head = httparse::Response::new(&mut headers);
     let length = match head.parse(answer) {
         Ok(httparse::Status::Complete(length)) => length,
@@ -86,25 +138,15 @@ fn parse(answer: &[u8]) -> Result<String, FetchError> {
         Some(code) => return Err(FetchError::Status(code)),
         None => return Err(FetchError::Malformed("no status")),
     }
-    let header = |name: &str| {
-        let found = head
-            .headers
-            .iter()
-            .find(|h| h.name.eq_ignore_ascii_case(name));
-        found.and_then(|h| std::str::from_utf8(h.value).ok())
-    };
     let rest = &answer[length..];
-    let body = if header("transfer-encoding").is_some_and(|v| v.eq_ignore_ascii_case("chunked")) {
-        dechunk(rest)?
-    } else {
-        match header("content-length").map(|v| v.trim().parse::<usize>()) {
-            Some(Ok(length)) => rest
-                .get(..length)
-                .ok_or(FetchError::Malformed("broken off in its body"))?
-                .to_vec(),
-            Some(Err(_)) => return Err(FetchError::Malformed("bad content-length")),
-            None => rest.to_vec(),
-        }
+    let body = match Framing::of(&head) {
+        Framing::Chunked => dechunk(rest)?,
+        Framing::Length(length) => rest
+            .get(..length)
+            .ok_or(FetchError::Malformed("broken off in its body"))?
+            .to_vec(),
+        Framing::UntilClose => rest.to_vec(),
+        Framing::Bad => return Err(FetchError::Malformed("bad content-length")),
     };
     String::from_utf8(body).map_err(|_| FetchError::Malformed("not UTF-8"))
 }
@@ -169,6 +211,17 @@ mod tests {
             get(serve(until_close, false), "/", LIMIT).expect("body"),
             "all of it"
         );
+    }
+
+    #[test]
+    fn a_whole_answer_does_not_wait_for_the_close() {
+        let limit = Duration::from_secs(30);
+        let started = Instant::now();
+        let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n";
+        assert_eq!(get(serve(chunked, true), "/", limit).expect("body"), "hi");
+        let plain = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+        assert_eq!(get(serve(plain, true), "/", limit).expect("body"), "hi");
+        assert!(started.elapsed() < limit / 2);
     }
 
     #[test]

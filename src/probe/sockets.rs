@@ -127,7 +127,7 @@ mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
     use std::time::Instant;
 
-    use rustix::net::{ipproto, listen};
+    use rustix::net::listen;
 
     use super::*;
 
@@ -222,6 +222,27 @@ mod tests {
     }
 
     #[test]
+    fn connections_that_fill_several_datagrams() {
+        const MANY: usize = 350;
+        let (listener, address) = listener(loopback4(), 1024);
+        let pairs: Vec<_> = (0..MANY)
+            .map(|_| {
+                let mut client = TcpStream::connect(address).unwrap();
+                client.write_all(b"12").unwrap();
+                (client, listener.accept().unwrap())
+            })
+            .collect();
+        let mut diag = SockDiag::open(address.port()).unwrap();
+        until("all unread", || {
+            let mut queues = diag.listeners(true).unwrap();
+            diag.connections(&mut queues).unwrap();
+            assert_eq!(queues.established, Some(MANY as u64));
+            queues.unread == Some(MANY as u64) && queues.unread_bytes == Some(2 * MANY as u64)
+        });
+        drop(pairs);
+    }
+
+    #[test]
     fn a_dual_stack_listener_counts_its_ipv4_connections() {
         let socket = rustix::net::socket(AddressFamily::INET6, SocketType::STREAM, None).unwrap();
         rustix::net::sockopt::set_ipv6_v6only(&socket, false).unwrap();
@@ -239,6 +260,5 @@ mod tests {
             queues.unread_bytes == Some(7)
         });
         assert_eq!(diag.listeners(true).unwrap().accept_limit, [9]);
-        let _ = ipproto::TCP;
     }
 }

@@ -1,6 +1,7 @@
 //! The watcher: one object from before the proxy's start to after the window's end, and a sampler thread under it.
 
 mod budget;
+mod last;
 mod pod;
 mod sampler;
 mod schedule;
@@ -163,3 +164,6 @@ impl Drop for Watcher {
         self.stop_sampler();
     }
 }
+
+#[cfg(test)]
+mod tests;

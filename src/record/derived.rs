@@ -161,6 +161,21 @@ pub fn answered(load: &LoadReport) -> u64 {
     load.requests + errors(ErrorClass::Http4xx) + errors(ErrorClass::Http5xx)
 }
 
+/// Requests completed *within* the window, whenever they were to be sent. [`answered`] counts those that were to be sent
+/// within it, also if their answer came in the drain.
+#[must_use]
+pub fn completed_in_window(load: &LoadReport) -> f64 {
+    load.achieved_rate_rps * load.window_us as f64 / 1e6
+}
+
+/// Requests that left the generator's queue within the window, per second: those scheduled, less the queue's growth.
+#[must_use]
+pub fn sent_rate(load: &LoadReport) -> Option<f64> {
+    let (first, last) = (load.backlog.first()?, load.backlog.last()?);
+    let left = (load.scheduled + first.unsent).checked_sub(last.unsent)?;
+    per_second(load, left)
+}
+
 /// Events per second over the window.
 #[must_use]
 pub fn per_second(load: &LoadReport, events: u64) -> Option<f64> {

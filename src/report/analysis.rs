@@ -1,5 +1,7 @@
 //! Everything that the reports show, from the manifest and the trials alone. Pure.
 
+use std::collections::BTreeMap;
+
 use crate::hdr::LatencyHistogram;
 use crate::record::columns::{self, Cell, Column, Kind, METRICS, Row};
 use crate::record::derived;
@@ -380,6 +382,7 @@ fn across_trials(trials: &[Judged<'_>], cells: &[CellReport]) -> Vec<String> {
             "in {first}{more} at least 1 % of the requests failed; the percentiles are those of the others"
         ));
     }
+    notices.extend(gaps(trials));
     let frequencies = trials
         .iter()
         .filter_map(|j| derived::probe(j.trial)?.host.cpu_khz_mean);
@@ -401,6 +404,25 @@ fn across_trials(trials: &[Judged<'_>], cells: &[CellReport]) -> Vec<String> {
         }
     }
     notices
+}
+
+/// Samples that a probe skipped or lost, by probe.
+fn gaps(trials: &[Judged<'_>]) -> Vec<String> {
+    let mut by_probe: BTreeMap<&str, (usize, u64, usize)> = BTreeMap::new();
+    let measured = trials.iter().filter(|j| derived::load(j.trial).is_some());
+    for probe in measured.filter_map(|j| derived::probe(j.trial)) {
+        for (name, &gaps) in probe.gaps.iter().filter(|(_, gaps)| **gaps > 0) {
+            let (count, most, samples) = by_probe.entry(name).or_default();
+            *count += 1;
+            if gaps > *most {
+                (*most, *samples) = (gaps, probe.samples.len());
+            }
+        }
+    }
+    let text = |(name, (count, most, samples)): (&str, (usize, u64, usize))| {
+        format!("probe {name}: up to {most} of {samples} samples skipped or lost ({count} trials)")
+    };
+    by_probe.into_iter().map(text).collect()
 }
 
 /// The manifest's notices and the trials' own, each once with how often it was seen.

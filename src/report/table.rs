@@ -4,11 +4,11 @@ mod layout;
 
 use layout::Layout;
 
-use super::analysis::{Analysis, CellReport};
+use super::analysis::{Analysis, CellReport, Judged};
 use super::summary::Summary;
 use super::text::plain;
 use crate::record::columns::control_name;
-use crate::record::trial::Control;
+use crate::record::trial::{Control, FailureKind, TrialStatus};
 use crate::verdict::Verdict;
 use crate::verdict::words::{count, ms, percent, significant};
 
@@ -31,7 +31,7 @@ pub fn render(analysis: &Analysis<'_>) -> String {
     out.push_str(&table(analysis));
     out.push('\n');
     out.push_str(&legend(analysis));
-    for line in left_out(analysis) {
+    for line in left_out_shortly(analysis) {
         push_wrapped(&mut out, "", &line);
     }
     for notice in &analysis.notices {
@@ -209,49 +209,118 @@ fn legend(analysis: &Analysis<'_>) -> String {
     out
 }
 
+/// Reasons that the terminal shows; report.md has them all.
+const MAX_REASONS: usize = 12;
+/// Longest reason that the terminal shows.
+const MAX_REASON: usize = 240;
+
+/// [`left_out`], cut to what a terminal can take.
+fn left_out_shortly(analysis: &Analysis<'_>) -> Vec<String> {
+    let (mut lines, reasons): (Vec<String>, Vec<String>) = left_out(analysis)
+        .into_iter()
+        .partition(|l| !l.starts_with(' '));
+    let more = reasons.len().saturating_sub(MAX_REASONS);
+    lines.extend(reasons.into_iter().take(MAX_REASONS).map(|reason| {
+        match reason.char_indices().nth(MAX_REASON) {
+            Some((end, _)) => format!("{}…", &reason[..end]),
+            None => reason,
+        }
+    }));
+    if more > 0 {
+        lines.push(format!("  {more} more reasons are in report.md."));
+    }
+    lines
+}
+
 /// Trials that are in no median, and why, each reason once.
 pub(crate) fn left_out(analysis: &Analysis<'_>) -> Vec<String> {
-    let sum = |get: fn(&CellReport) -> u32| analysis.cells.iter().map(get).sum::<u32>();
-    let (invalid, failed) = (sum(|c| c.counts.invalid), sum(|c| c.counts.failed));
-    let ended = invalid + failed + sum(|c| c.counts.valid);
-    let missing = u32::try_from(analysis.manifest.planned_trials)
-        .unwrap_or(u32::MAX)
-        .saturating_sub(ended);
+    let count =
+        |get: &dyn Fn(&Judged<'_>) -> bool| analysis.trials.iter().filter(|j| get(j)).count();
+    let ended = analysis.trials.len();
+    let spoiled = |j: &Judged<'_>| {
+        matches!(
+            j.trial.failure,
+            Some(FailureKind::Engine | FailureKind::Harness)
+        )
+    };
+    let failed = |j: &Judged<'_>| j.trial.status == TrialStatus::Failed;
+    let planned = usize::try_from(analysis.manifest.planned_trials).unwrap_or(usize::MAX);
     let mut lines = Vec::new();
-    if missing > 0 {
-        lines.push(format!(
-            "Not run: {missing} of {} trials.",
-            analysis.manifest.planned_trials
-        ));
+    if planned > ended {
+        lines.push(format!("Not run: {} of {planned} trials.", planned - ended));
     }
     for (what, number) in [
-        ("Invalid, left out of the medians", invalid),
-        ("Failed (a finding, no latencies)", failed),
+        (
+            "Invalid, left out of the medians",
+            count(&|j| j.trial.status == TrialStatus::Invalid),
+        ),
+        (
+            "Failed (a finding, no latencies)",
+            count(&|j| failed(j) && !spoiled(j)),
+        ),
+        (
+            "Spoiled by the engine or by sweep itself",
+            count(&|j| failed(j) && spoiled(j)),
+        ),
     ] {
         if number > 0 {
             lines.push(format!("{what}: {number} of {ended} trials."));
         }
     }
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for cell in &analysis.cells {
-        for reason in &cell.reasons {
-            match reasons.iter_mut().find(|(r, _)| r == reason) {
-                Some((_, cells)) => cells.push(&cell.cell),
-                None => reasons.push((reason, vec![&cell.cell])),
+    lines.extend(grouped_reasons(analysis));
+    lines
+}
+
+/// Reasons that differ in nothing but their numbers, together: how many trials, where, and the first one's words.
+fn grouped_reasons(analysis: &Analysis<'_>) -> Vec<String> {
+    struct Group<'a> {
+        shape: String,
+        first: &'a str,
+        cells: Vec<&'a str>,
+        trials: usize,
+    }
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    let lost = analysis
+        .trials
+        .iter()
+        .filter(|j| j.trial.status != TrialStatus::Valid);
+    for (trial, reason) in lost.flat_map(|j| j.trial.reasons.iter().map(|r| (j.trial, r))) {
+        let shape: String = reason
+            .split(|c: char| c.is_ascii_digit())
+            .filter(|p| !p.is_empty())
+            .collect();
+        let known = groups.iter().position(|g| g.shape == shape);
+        let group = match known {
+            Some(index) => &mut groups[index],
+            None => {
+                groups.push(Group {
+                    shape,
+                    first: reason,
+                    cells: Vec::new(),
+                    trials: 0,
+                });
+                let last = groups.len() - 1;
+                &mut groups[last]
             }
+        };
+        group.trials += 1;
+        if !group.cells.contains(&trial.cell.as_str()) {
+            group.cells.push(&trial.cell);
         }
     }
-    for (reason, cells) in reasons {
-        let more = cells.len() - 1;
-        let first = plain(cells[0]);
-        let place = if more > 0 {
-            format!("{first} and {more} more")
+    let text = |group: &Group<'_>| {
+        let mut place = plain(group.cells[0]).into_owned();
+        if group.cells.len() > 1 {
+            place.push_str(&format!(" and {} more", group.cells.len() - 1));
+        }
+        let trials = if group.trials > 1 {
+            format!(" ({} trials)", group.trials)
         } else {
-            first.into_owned()
+            String::new()
         };
-        lines.push(format!("  {place}: {}", plain(reason)));
-    }
-    lines
+        format!("  {place}{trials}: {}", plain(group.first))
+    };
+    groups.iter().map(text).collect()
 }
 
 /// Appends text wrapped at [`WIDTH`], later lines indented by two more than the first.

@@ -104,7 +104,7 @@ pub fn find(factors: &[FactorLevels], cells: &[JudgedCell<'_>], inert: &[&str]) 
         .map(|factor| axis(factor, &told))
         .filter(|axis| axis.slices.iter().any(|s| s.levels.len() > 1))
         .collect();
-    let headline = sentence::headline(&axes, &told, inert);
+    let headline = sentence::headline(&axes, &told, cells.len() - told.len(), inert);
     Boundary { axes, headline }
 }
 

@@ -159,7 +159,10 @@ fn errors(trial: &TrialRecord, base: f64, against: &str, effect: &mut Effect) {
         };
         effect.add(
             true,
-            format!("{} of requests failed{against}", percent(share)),
+            format!(
+                "{} of requests failed or were still open at the end{against}",
+                percent(share)
+            ),
         );
     }
 }

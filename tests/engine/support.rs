@@ -31,10 +31,6 @@ impl Bench {
         Self { folder, _turn: turn }
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        self.folder.path()
-    }
-
     pub(crate) fn results(&self) -> PathBuf {
         self.folder.path().join("out")
     }

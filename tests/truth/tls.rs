@@ -26,31 +26,31 @@ fn versions_and_groups_are_those_asked_for() {
             TlsVersion::V1_3,
             KeyExchange::X25519,
             Verify::Pin,
-            "TLSv1_3 TLS13_AES_256_GCM_SHA384 X25519 full",
+            "TLSv1_3 TLS13_AES_128_GCM_SHA256 X25519 full",
         ),
         (
             TlsVersion::V1_3,
             KeyExchange::P256,
             Verify::Ca,
-            "TLSv1_3 TLS13_AES_256_GCM_SHA384 secp256r1 full",
+            "TLSv1_3 TLS13_AES_128_GCM_SHA256 secp256r1 full",
         ),
         (
             TlsVersion::V1_3,
             KeyExchange::X25519MlKem768,
             Verify::Ca,
-            "TLSv1_3 TLS13_AES_256_GCM_SHA384 X25519MLKEM768 full",
+            "TLSv1_3 TLS13_AES_128_GCM_SHA256 X25519MLKEM768 full",
         ),
         (
             TlsVersion::V1_2,
             KeyExchange::X25519,
             Verify::Ca,
-            "TLSv1_2 TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 X25519 full",
+            "TLSv1_2 TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 X25519 full",
         ),
         (
             TlsVersion::V1_2,
             KeyExchange::P256,
             Verify::Pin,
-            "TLSv1_2 TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 secp256r1 full",
+            "TLSv1_2 TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 secp256r1 full",
         ),
     ] {
         let mut settings = tls_settings();

@@ -12,7 +12,7 @@ const SLICE_NS: u64 = 100_000;
 ///
 /// # Errors
 /// If the kernel or a seccomp filter refuses; the thread then runs as before.
-pub(crate) fn prefer_short_slices() -> io::Result<()> {
+pub fn prefer_short_slices() -> io::Result<()> {
     let mut attributes = attributes()?;
     if attributes.sched_policy == libc::SCHED_OTHER as u32 {
         attributes.sched_runtime = SLICE_NS;

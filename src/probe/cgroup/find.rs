@@ -160,7 +160,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
-    use crate::probe::cgroup::fixture::{ID, OTHER_ID, Tree};
+    use crate::probe::fixture::{ID, OTHER_ID, Tree};
 
     fn finder(tree: &Tree) -> Finder {
         Finder::new(&tree.root, &Hierarchies::detect(&tree.root), ID)

@@ -101,7 +101,7 @@ fn hidden_ancestor(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::cgroup::fixture::{ID, Tree};
+    use crate::probe::fixture::{ID, Tree};
 
     fn read(tree: &Tree, path: &str) -> LimitsInForce {
         let location = Location {

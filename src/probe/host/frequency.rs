@@ -75,25 +75,11 @@ fn cpuinfo_khz(text: &str) -> impl Iterator<Item = f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn host(files: &[(&str, &str)]) -> (tempfile::TempDir, FsRoot) {
-        let folder = tempfile::tempdir().expect("temporary folder");
-        for (path, text) in files {
-            let path = folder.path().join(path);
-            fs_err::create_dir_all(path.parent().expect("a parent")).expect("directory");
-            fs_err::write(path, text).expect("file");
-        }
-        let root = FsRoot {
-            proc: folder.path().join("proc"),
-            sys: folder.path().join("sys"),
-            ..FsRoot::default()
-        };
-        (folder, root)
-    }
+    use crate::probe::fixture::Tree;
 
     #[test]
     fn mean_over_cpus_and_samples() {
-        let (folder, root) = host(&[
+        let tree = Tree::with(&[
             (
                 "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq",
                 "2000000\n",
@@ -104,25 +90,25 @@ mod tests {
             ),
             ("proc/cpuinfo", "cpu MHz\t\t: 1.0\n"),
         ]);
-        let mut frequency = Frequency::new(&root);
+        let mut frequency = Frequency::new(&tree.root);
         assert_eq!(frequency.mean(), None);
         frequency.sample();
         assert_eq!(frequency.mean(), Some(2_500_000.0));
-        let slow = folder
-            .path()
-            .join("sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq");
-        fs_err::write(slow, "1000000\n").expect("file");
+        tree.write(
+            "sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq",
+            "1000000\n",
+        );
         frequency.sample();
         assert_eq!(frequency.mean(), Some(2_000_000.0));
     }
 
     #[test]
     fn a_virtual_machine_has_only_cpuinfo() {
-        let (_folder, root) = host(&[(
+        let tree = Tree::with(&[(
             "proc/cpuinfo",
             "processor\t: 0\ncpu MHz\t\t: 2600.000\n\nprocessor\t: 1\ncpu MHz\t\t: 2600.000\n",
         )]);
-        let mut frequency = Frequency::new(&root);
+        let mut frequency = Frequency::new(&tree.root);
         frequency.sample();
         assert_eq!(frequency.mean(), Some(2_600_000.0));
     }

@@ -43,35 +43,21 @@ pub(super) fn on_battery(root: &FsRoot) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn host(files: &[(&str, &str)]) -> (tempfile::TempDir, FsRoot) {
-        let folder = tempfile::tempdir().expect("temporary folder");
-        for (path, text) in files {
-            let path = folder.path().join(path);
-            fs_err::create_dir_all(path.parent().expect("a parent")).expect("directory");
-            fs_err::write(path, text).expect("file");
-        }
-        let sys = folder.path().to_owned();
-        let root = FsRoot {
-            sys,
-            ..FsRoot::default()
-        };
-        (folder, root)
-    }
+    use crate::probe::fixture::Tree;
 
     #[test]
     fn a_laptop_on_and_off_its_battery() {
         let supplies = |mains, status| {
-            let (_folder, root) = host(&[
-                ("class/power_supply/AC/type", "Mains\n"),
-                ("class/power_supply/AC/online", mains),
-                ("class/power_supply/BAT0/type", "Battery\n"),
-                ("class/power_supply/BAT0/status", status),
-                ("class/power_supply/mouse/type", "Battery\n"),
-                ("class/power_supply/mouse/scope", "Device\n"),
-                ("class/power_supply/mouse/status", "Discharging\n"),
+            let tree = Tree::with(&[
+                ("sys/class/power_supply/AC/type", "Mains\n"),
+                ("sys/class/power_supply/AC/online", mains),
+                ("sys/class/power_supply/BAT0/type", "Battery\n"),
+                ("sys/class/power_supply/BAT0/status", status),
+                ("sys/class/power_supply/mouse/type", "Battery\n"),
+                ("sys/class/power_supply/mouse/scope", "Device\n"),
+                ("sys/class/power_supply/mouse/status", "Discharging\n"),
             ]);
-            on_battery(&root)
+            on_battery(&tree.root)
         };
         assert_eq!(supplies("1\n", "Charging\n"), Some(false));
         assert_eq!(supplies("0\n", "Discharging\n"), Some(true));
@@ -80,25 +66,25 @@ mod tests {
 
     #[test]
     fn no_supply_listed_is_unknown() {
-        let (_folder, root) = host(&[("class/power_supply/mouse/scope", "Device")]);
-        assert_eq!(on_battery(&root), None);
+        let tree = Tree::with(&[("sys/class/power_supply/mouse/scope", "Device")]);
+        assert_eq!(on_battery(&tree.root), None);
     }
 
     #[test]
     fn heat_adds_up_over_cpus() {
-        let (_folder, root) = host(&[
+        let tree = Tree::with(&[
             (
-                "devices/system/cpu/cpu0/thermal_throttle/core_throttle_count",
+                "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count",
                 "3\n",
             ),
             (
-                "devices/system/cpu/cpu1/thermal_throttle/core_throttle_count",
+                "sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count",
                 "4\n",
             ),
-            ("devices/system/cpu/online", "0-1\n"),
+            ("sys/devices/system/cpu/online", "0-1\n"),
         ]);
-        assert_eq!(thermal_throttle_events(&root), Some(7));
-        let (_folder, without) = host(&[("devices/system/cpu/online", "0\n")]);
-        assert_eq!(thermal_throttle_events(&without), None);
+        assert_eq!(thermal_throttle_events(&tree.root), Some(7));
+        let without = Tree::with(&[("sys/devices/system/cpu/online", "0\n")]);
+        assert_eq!(thermal_throttle_events(&without.root), None);
     }
 }

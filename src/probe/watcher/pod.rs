@@ -72,25 +72,15 @@ fn own_container(root: &FsRoot, version: CgroupVersion) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe::fixture::Tree;
 
-    fn fixture(own: &str, usages: &[(&str, &str)]) -> (tempfile::TempDir, FsRoot) {
-        let folder = tempfile::tempdir().expect("temporary folder");
-        let write = |path: String, text: &str| {
-            let path = folder.path().join(path);
-            fs_err::create_dir_all(path.parent().expect("a parent")).expect("directory");
-            fs_err::write(path, text).expect("file");
-        };
-        write("proc/self/cgroup".to_owned(), &format!("0::{own}\n"));
-        write("cgroup/cgroup.controllers".to_owned(), "cpu memory\n");
+    fn fixture(own: &str, usages: &[(&str, &str)]) -> Tree {
+        let tree = Tree::v2();
+        tree.write("proc/self/cgroup", &format!("0::{own}\n"));
         for (path, text) in usages {
-            write(format!("cgroup{path}/cpu.stat"), text);
+            tree.write(&format!("cgroup{path}/cpu.stat"), text);
         }
-        let root = FsRoot {
-            proc: folder.path().join("proc"),
-            cgroup: folder.path().join("cgroup"),
-            ..FsRoot::default()
-        };
-        (folder, root)
+        tree
     }
 
     #[test]
@@ -98,33 +88,37 @@ mod tests {
         let agent = format!("/docker/{}", "a".repeat(64));
         let upstream = "b".repeat(64);
         let upstream_path = format!("/docker/{upstream}");
-        let (folder, root) = fixture(
+        let tree = fixture(
             &agent,
             &[
                 (&agent, "usage_usec 100\n"),
                 (&upstream_path, "usage_usec 5\n"),
             ],
         );
-        let hierarchies = Hierarchies::detect(&root);
-        let mut pod = Pod::find(&root, &hierarchies, std::slice::from_ref(&upstream));
+        let hierarchies = Hierarchies::detect(&tree.root);
+        let mut pod = Pod::find(&tree.root, &hierarchies, std::slice::from_ref(&upstream));
         assert_eq!(pod.used_usec(), None, "no beginning, no difference");
         pod.begin();
-        let stat = folder
-            .path()
-            .join(format!("cgroup{upstream_path}/cpu.stat"));
-        fs_err::write(stat, "usage_usec 25\n").expect("file");
+        tree.write(
+            &format!("cgroup{upstream_path}/cpu.stat"),
+            "usage_usec 25\n",
+        );
         assert_eq!(pod.used_usec(), Some(20));
     }
 
     #[test]
     fn unknown_outside_of_a_container_or_without_the_upstream() {
-        let (_folder, root) = fixture("/user.slice/session-1.scope", &[]);
-        let mut pod = Pod::find(&root, &Hierarchies::detect(&root), &[]);
+        let tree = fixture("/user.slice/session-1.scope", &[]);
+        let mut pod = Pod::find(&tree.root, &Hierarchies::detect(&tree.root), &[]);
         pod.begin();
         assert_eq!(pod.used_usec(), None);
         let agent = format!("/system.slice/docker-{}.scope", "a".repeat(64));
-        let (_folder, root) = fixture(&agent, &[(&agent, "usage_usec 100\n")]);
-        let mut pod = Pod::find(&root, &Hierarchies::detect(&root), &["c".repeat(64)]);
+        let tree = fixture(&agent, &[(&agent, "usage_usec 100\n")]);
+        let mut pod = Pod::find(
+            &tree.root,
+            &Hierarchies::detect(&tree.root),
+            &["c".repeat(64)],
+        );
         pod.begin();
         assert_eq!(pod.used_usec(), None);
     }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::budget::WalkBudget;
+use super::last;
 use super::pod::Pod;
 use super::sampler::thread_cpu;
 use super::schedule::Schedule;
@@ -131,18 +132,10 @@ impl State {
         if slow {
             self.net.read_into(&mut reading.counters, &mut self.buffer);
         }
-        self.remember(&reading);
+        let counters = self.last.get_or_insert_default();
+        let memory = self.last_memory.get_or_insert_default();
+        last::keep(counters, memory, &reading);
         reading
-    }
-
-    /// Keeps every value that was read, and the older one of those that were not.
-    fn remember(&mut self, reading: &Reading) {
-        let last = self.last.get_or_insert_default();
-        if saw_cgroup(&reading.counters) {
-            last.t_us = reading.counters.t_us;
-        }
-        keep(last, &reading.counters);
-        keep_memory(self.last_memory.get_or_insert_default(), &reading.memory);
     }
 
     fn now_us(&self) -> u64 {
@@ -325,60 +318,6 @@ impl State {
         report.memory_at_ready = report.memory_at_ready.or(self.last_memory.take());
         report.limits_start = report.limits_start.or(self.early_limits.take());
         report
-    }
-}
-
-fn saw_cgroup(counters: &Counters) -> bool {
-    counters.cpu_usage_usec.is_some() || counters.pgfault.is_some() || counters.oom_kill.is_some()
-}
-
-fn keep(last: &mut Counters, now: &Counters) {
-    let pairs = [
-        (&mut last.cpu_usage_usec, now.cpu_usage_usec),
-        (&mut last.nr_periods, now.nr_periods),
-        (&mut last.nr_throttled, now.nr_throttled),
-        (&mut last.throttled_usec, now.throttled_usec),
-        (&mut last.pgfault, now.pgfault),
-        (&mut last.pgmajfault, now.pgmajfault),
-        (&mut last.pgscan, now.pgscan),
-        (&mut last.pgsteal, now.pgsteal),
-        (
-            &mut last.workingset_refault_anon,
-            now.workingset_refault_anon,
-        ),
-        (
-            &mut last.workingset_refault_file,
-            now.workingset_refault_file,
-        ),
-        (&mut last.memory_max_events, now.memory_max_events),
-        (&mut last.oom, now.oom),
-        (&mut last.oom_kill, now.oom_kill),
-        (&mut last.listen_overflows, now.listen_overflows),
-        (&mut last.listen_drops, now.listen_drops),
-        (&mut last.tcp_timeouts, now.tcp_timeouts),
-        (&mut last.retrans_segs, now.retrans_segs),
-    ];
-    for (old, new) in pairs {
-        *old = new.or(*old);
-    }
-    for (key, total) in &now.psi_usec {
-        last.psi_usec.insert(key.clone(), *total);
-    }
-}
-
-fn keep_memory(last: &mut MemoryGauges, now: &MemoryGauges) {
-    let pairs = [
-        (&mut last.current_bytes, now.current_bytes),
-        (&mut last.peak_bytes, now.peak_bytes),
-        (&mut last.anon_bytes, now.anon_bytes),
-        (&mut last.file_bytes, now.file_bytes),
-        (&mut last.sock_bytes, now.sock_bytes),
-        (&mut last.kernel_bytes, now.kernel_bytes),
-        (&mut last.swap_bytes, now.swap_bytes),
-        (&mut last.swap_peak_bytes, now.swap_peak_bytes),
-    ];
-    for (old, new) in pairs {
-        *old = new.or(*old);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Builder, Cell, Column, Kind};
 use crate::probe::report::{Counters, MemoryGauges};
 use crate::record::derived::{
-    self, answered, last_seen, mean, memory_values, over_window, throttled_share,
+    self, completed_in_window, last_seen, mean, memory_values, over_window, throttled_share,
 };
 use crate::record::trial::TrialRecord;
 
@@ -47,11 +47,11 @@ fn cpu(b: &mut Builder) {
         "cpu_usec_per_request",
         "usec",
         Kind::Time,
-        "CPU time ÷ answered requests. The handshakes beside them are in the CPU time.",
+        "CPU time ÷ requests completed within the window. The handshakes beside them are in the CPU time.",
         |t| {
-            let requests = answered(derived::load(t)?);
+            let requests = completed_in_window(derived::load(t)?);
             let usage = over_window(t, |c| c.cpu_usage_usec)?;
-            (requests > 0).then(|| usage as f64 / requests as f64)
+            (requests > 0.0).then(|| usage as f64 / requests)
         },
     );
     window(

@@ -12,7 +12,19 @@ pub(super) fn columns() -> Vec<Column> {
 }
 
 fn which(b: &mut Builder) {
-    b.add("run", "", Kind::Text, "Id of the run.", |t| t.run.clone());
+    b.add(
+        "run",
+        "",
+        Kind::Text,
+        "Id of the run; with `run-` in front where it would read as a number.",
+        |t| {
+            if t.run.parse::<f64>().is_ok() {
+                format!("run-{}", t.run)
+            } else {
+                t.run.clone()
+            }
+        },
+    );
     b.add(
         "position",
         "count",

@@ -183,8 +183,7 @@ fn waits(b: &mut Builder) {
         "Mean time of a request in the socket before the proxy reads it, by Little's law: mean connections with unread data ÷ requests answered per second. For HTTP/2 a lower bound: one connection may hold several.",
         |t| {
             let load = derived::load(t)?;
-            let rate = per_second(load, derived::answered(load));
-            littles_wait_us(mean(&queue_values(t, |q| q.unread)), rate)
+            littles_wait_us(mean(&queue_values(t, |q| q.unread)), Some(load.achieved_rate_rps))
         },
     );
 }
@@ -211,10 +210,10 @@ fn backlog(b: &mut Builder) {
         "backlog_wait_us",
         "us",
         Kind::Latency,
-        "Mean time of a request at the generator by Little's law: mean unsent ÷ requests sent per second.",
+        "Mean time of a request at the generator by Little's law: mean unsent ÷ requests that left the queue per second. A queue that grows (`backlog_trend`) has no such mean: it is then no more than a scale.",
         move |t| {
             let load = derived::load(t)?;
-            littles_wait_us(mean(&unsent(t)), per_second(load, load.sent))
+            littles_wait_us(mean(&unsent(t)), derived::sent_rate(load))
         },
     );
     b.add(

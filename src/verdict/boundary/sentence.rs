@@ -9,15 +9,30 @@ const MAX_SENTENCES: usize = 4;
 /// At most this many combinations of the other factors are named in one sentence.
 const MAX_PLACES: usize = 3;
 
-pub(super) fn headline(axes: &[Axis], cells: &[JudgedCell<'_>], inert: &[&str]) -> Vec<String> {
+pub(super) fn headline(
+    axes: &[Axis],
+    cells: &[JudgedCell<'_>],
+    invalid: usize,
+    inert: &[&str],
+) -> Vec<String> {
     let Some(first) = cells.first() else {
-        return Vec::new();
+        return match invalid {
+            0 => Vec::new(),
+            _ => vec!["Nothing can be told: every cell is invalid.".to_owned()],
+        };
     };
+    let mut sentences = Vec::new();
+    if invalid > 0 {
+        let of = cells.len() + invalid;
+        sentences.push(format!(
+            "{invalid} of {of} cells are invalid and tell nothing."
+        ));
+    }
     let verdict = first.judgement.verdict;
     if cells.iter().all(|c| c.judgement.verdict == verdict) {
-        return vec![one_verdict(first, cells)];
+        sentences.push(one_verdict(first, cells, invalid > 0));
+        return sentences;
     }
-    let mut sentences = Vec::new();
     for axis in axes {
         if inert.contains(&axis.factor.as_str()) {
             sentences.push(format!(
@@ -33,13 +48,22 @@ pub(super) fn headline(axes: &[Axis], cells: &[JudgedCell<'_>], inert: &[&str]) 
     sentences
 }
 
-fn one_verdict(first: &JudgedCell<'_>, cells: &[JudgedCell<'_>]) -> String {
+fn one_verdict(first: &JudgedCell<'_>, cells: &[JudgedCell<'_>], gaps: bool) -> String {
+    let every = if gaps {
+        "every other cell"
+    } else {
+        "every cell"
+    };
     let number = cells.len();
     if first.judgement.verdict == Verdict::Ok {
         let whole = if number == 1 {
             "The cell is ok"
         } else {
-            "Every cell is ok"
+            if gaps {
+                "Every other cell is ok"
+            } else {
+                "Every cell is ok"
+            }
         };
         let mut unclear = cells.iter().filter(|c| c.judgement.uncertain);
         let Some(one) = unclear.next() else {
@@ -55,7 +79,7 @@ fn one_verdict(first: &JudgedCell<'_>, cells: &[JudgedCell<'_>]) -> String {
     let place = if number == 1 {
         String::new()
     } else {
-        format!(" in every cell; at {}", words(first.factors.iter()))
+        format!(" in {every}; at {}", words(first.factors.iter()))
     };
     let evidence = first.judgement.evidence.join(", ");
     format!(

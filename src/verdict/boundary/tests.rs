@@ -201,8 +201,9 @@ fn one_verdict_everywhere_and_none_at_all() {
     );
     assert_eq!(
         Cells::new(&[("1", "64Mi", Invalid)]).boundary().headline,
-        Vec::<String>::new()
+        ["Nothing can be told: every cell is invalid."]
     );
+    assert_eq!(Cells::new(&[]).boundary().headline, Vec::<String>::new());
 }
 
 #[test]
@@ -215,7 +216,10 @@ fn an_invalid_cell_is_a_gap_and_no_boundary() {
     .boundary();
     assert_eq!(
         boundary.headline,
-        ["cpu = 250m: the CPU limit dominates: evidence of 250m/64Mi."]
+        [
+            "1 of 3 cells are invalid and tell nothing.",
+            "cpu = 250m: the CPU limit dominates: evidence of 250m/64Mi."
+        ]
     );
 }
 

@@ -1,4 +1,4 @@
-//! Directories that look like a cgroup tree.
+//! Directories that look like the kernel's.
 
 use tempfile::TempDir;
 
@@ -24,6 +24,15 @@ impl Tree {
         let tree = Self { folder, root };
         for directory in directories {
             tree.directory(directory);
+        }
+        tree
+    }
+
+    /// Files with their texts, by path.
+    pub(crate) fn with(files: &[(&str, &str)]) -> Self {
+        let tree = Self::new(&[]);
+        for (path, text) in files {
+            tree.write(path, text);
         }
         tree
     }

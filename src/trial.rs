@@ -265,6 +265,7 @@ fn job(
             kind: settings.proxy.kind,
             admin: settings.proxy.admin_port.map(local),
         }),
+        upstream_container: pod.upstream.clone(),
         sample_interval: SAMPLE_INTERVAL,
         agent_cpus,
         listen_port: target_port,

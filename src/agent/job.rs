@@ -34,6 +34,9 @@ pub struct Job {
     pub ready_deadline: Micros,
     /// The proxy to watch; `None` in a `direct` control.
     pub proxy: Option<WatchedProxy>,
+    /// Full id of the upstream's container, so that the pod's own CPU time can be told from others'.
+    #[serde(default)]
+    pub upstream_container: Option<String>,
     /// Time between two samples.
     pub sample_interval: Micros,
     /// CPUs that the agent may use, as a count; bounds its own share when judging saturation.

@@ -60,6 +60,7 @@ fn measure(job: &Job, events: &Events) -> Result<AgentResult, String> {
     let generator = Generator::new(job).map_err(|e| e.to_string())?;
     let interval = job.sample_interval.duration();
     let watcher = Watcher::new(job.proxy.as_ref(), job.listen_port, interval, &FsRoot::default());
+    watcher.set_pod_containers(job.upstream_container.as_slice());
     events.tell(&AgentEvent::Watching { version: crate::VERSION.to_owned() });
     events.tell(&AgentEvent::Phase { phase: Phase::Readiness });
     if !watcher.find_cgroup(Instant::now() + CGROUP_DEADLINE, &|| false) {
@@ -156,7 +157,8 @@ impl Window<'_> {
                     state.upstream = upstream_stats::read(self.job.upstream_control).ok();
                 }
             }
-            Phase::Readiness | Phase::Warmup => {}
+            Phase::Warmup => self.watcher.prepare_window(Instant::now() + self.job.warmup.duration()),
+            Phase::Readiness => {}
         }
         drop(state);
         self.events.tell(&AgentEvent::Phase { phase });

@@ -22,10 +22,14 @@ const PLAN_ROWS: usize = 40;
 
 pub(super) fn load(args: &MatrixArgs) -> Result<Matrix, Failure> {
     let overrides: Vec<Override> = args.overrides.iter().map(|o| o.as_str().into()).collect();
-    spec::load(&args.matrix, &overrides).map_err(|error| match error {
+    let matrix = spec::load(&args.matrix, &overrides).map_err(|error| match error {
         spec::LoadError::Spec(errors) => Failure::new(2, errors.render(super::stderr_is_terminal())),
         other => Failure::new(2, other),
-    })
+    })?;
+    if !matrix.warnings.is_empty() {
+        say(matrix.render_warnings(super::stderr_is_terminal()).trim_end());
+    }
+    Ok(matrix)
 }
 
 pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {

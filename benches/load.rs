@@ -1,6 +1,5 @@
 //! What the generator does for every request, without sockets and TLS: nanoseconds that bound its rate.
 
-
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};

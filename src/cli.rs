@@ -23,7 +23,10 @@ pub struct Failure {
 
 impl Failure {
     fn new(code: u8, error: impl std::fmt::Display) -> Self {
-        Self { text: error.to_string(), code }
+        Self {
+            text: error.to_string(),
+            code,
+        }
     }
 }
 
@@ -59,7 +62,8 @@ fn dispatch(command: Command) -> Result<u8, Failure> {
         },
         Command::Clean(args) => asynchronous(run::clean(args)),
         Command::Agent { job } => {
-            crate::agent::run(&job, std::io::stdout()).map_err(|e| Failure::new(1, format!("cannot write the result: {e}")))?;
+            crate::agent::run(&job, std::io::stdout())
+                .map_err(|e| Failure::new(1, format!("cannot write the result: {e}")))?;
             Ok(0)
         }
         Command::Facts => {

@@ -167,7 +167,11 @@ mod tests {
             (1..=n).for_each(|us| histogram.record_us(us));
             for (thousandths, quantile) in [(500, 0.5), (900, 0.9), (990, 0.99), (999, 0.999)] {
                 let rank = (n * thousandths).div_ceil(1000).max(1);
-                assert_eq!(histogram.quantile_us(quantile), Some(rank), "{quantile} of {n}");
+                assert_eq!(
+                    histogram.quantile_us(quantile),
+                    Some(rank),
+                    "{quantile} of {n}"
+                );
             }
         }
     }

@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-pub use layout::{Extra, ExtraContent};
 use layout::{Entry, Source};
+pub use layout::{Extra, ExtraContent};
 
 /// Where the executable goes in the image.
 const BIN_DIR: &str = "/usr/local/bin";

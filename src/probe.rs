@@ -65,5 +65,7 @@ pub fn limits_of_container(root: &FsRoot, container_id: &str) -> Option<report::
 /// cgroup version, by what is mounted; `None` if no hierarchy is.
 #[must_use]
 pub fn cgroup_version(root: &FsRoot) -> Option<report::CgroupVersion> {
-    root.cgroup.is_dir().then(|| cgroup::Hierarchies::detect(root).version)
+    root.cgroup
+        .is_dir()
+        .then(|| cgroup::Hierarchies::detect(root).version)
 }

@@ -129,6 +129,12 @@ impl Progress for Quiet {
 #[must_use]
 pub fn printable(text: &str) -> String {
     text.chars()
-        .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() })
+        .map(|c| {
+            if c.is_control() {
+                c.escape_default().to_string()
+            } else {
+                c.to_string()
+            }
+        })
         .collect()
 }

@@ -98,8 +98,17 @@ pub async fn run(
     };
     let result = match prepared {
         Ok(preflight) => {
-            let run = Prepared { matrix, plan: &plan, needs: &needs, engine: &engine, owner: &owner, preflight: &preflight, options };
-            run.walk(folder, old.as_ref(), progress, cancel, started).await
+            let run = Prepared {
+                matrix,
+                plan: &plan,
+                needs: &needs,
+                engine: &engine,
+                owner: &owner,
+                preflight: &preflight,
+                options,
+            };
+            run.walk(folder, old.as_ref(), progress, cancel, started)
+                .await
         }
         Err(error) => Err(error),
     };
@@ -128,7 +137,9 @@ impl Prepared<'_> {
         started: Instant,
     ) -> Result<RunEnd, RunError> {
         let run = &self.owner.run;
-        let mut manifest = self.preflight.manifest(self.matrix, self.plan, run, &self.options.overrides);
+        let mut manifest =
+            self.preflight
+                .manifest(self.matrix, self.plan, run, &self.options.overrides);
         if let Some(old) = old {
             preflight::check_resume(old, &manifest)?;
             manifest.started_at.clone_from(&old.started_at);
@@ -137,7 +148,10 @@ impl Prepared<'_> {
         folder.write_manifest(&manifest)?;
         self.announce(&folder, &manifest, progress);
 
-        let certificates = RunCertificates::generate(self.needs.certificates.iter().copied(), std::time::SystemTime::now())?;
+        let certificates = RunCertificates::generate(
+            self.needs.certificates.iter().copied(),
+            std::time::SystemTime::now(),
+        )?;
         let context = TrialContext {
             engine: self.engine,
             owner: self.owner,
@@ -160,13 +174,23 @@ impl Prepared<'_> {
         stopped.and_then(|stopped| {
             let (tally, table) = finished?;
             let not_valid = tally.invalid + tally.failed;
-            Ok(RunEnd { folder: folder.folder().path().to_owned(), stopped, not_valid, table })
+            Ok(RunEnd {
+                folder: folder.folder().path().to_owned(),
+                stopped,
+                not_valid,
+                table,
+            })
         })
     }
 
     fn announce(&self, folder: &RunFolder, manifest: &Manifest, progress: &dyn Progress) {
         let finished = folder.found().finished();
-        let done = self.plan.trials.iter().filter(|t| finished.contains(&trials::key(self.plan, t))).count() as u64;
+        let done = self
+            .plan
+            .trials
+            .iter()
+            .filter(|t| finished.contains(&trials::key(self.plan, t)))
+            .count() as u64;
         let trials = self.plan.trials.len() as u64;
         let left = (trials - done) as f64 / (trials.max(1)) as f64;
         progress.event(&Event::RunStarted {
@@ -223,15 +247,24 @@ fn open_folder(target: &Target) -> Result<(Folder, Option<Manifest>), RunError> 
 fn new_run_id() -> String {
     let now = jiff::Timestamp::now().as_microsecond().unsigned_abs();
     let salt = u64::from(std::process::id());
-    format!("{:010x}", (now.rotate_left(7) ^ salt.wrapping_mul(0x9E37_79B9_7F4A_7C15)) & 0xFF_FFFF_FFFF)
+    format!(
+        "{:010x}",
+        (now.rotate_left(7) ^ salt.wrapping_mul(0x9E37_79B9_7F4A_7C15)) & 0xFF_FFFF_FFFF
+    )
 }
 
 /// What dead owners left on this engine would disturb the measurement, and nobody else will remove it.
 async fn reap(engine: &Engine, progress: &dyn Progress) -> Result<(), RunError> {
     for removed in engine.reap().await? {
         let text = match removed.error {
-            None => format!("removed {}, left by run {} whose process is gone", removed.name, removed.run),
-            Some(error) => format!("cannot remove {}, left by run {}: {error}", removed.name, removed.run),
+            None => format!(
+                "removed {}, left by run {} whose process is gone",
+                removed.name, removed.run
+            ),
+            Some(error) => format!(
+                "cannot remove {}, left by run {}: {error}",
+                removed.name, removed.run
+            ),
         };
         progress.event(&Event::Notice { text });
     }
@@ -242,14 +275,20 @@ async fn reap(engine: &Engine, progress: &dyn Progress) -> Result<(), RunError> 
 async fn clean_up(engine: &Engine, owner: &Owner, progress: &dyn Progress) {
     const DEADLINE: Duration = Duration::from_secs(10);
     let failed = match tokio::time::timeout(DEADLINE, engine.remove_run(&owner.run)).await {
-        Ok(Ok(removed)) => {
-            removed.into_iter().filter_map(|r| Some(format!("{}: {}", r.name, r.error?))).collect::<Vec<_>>()
-        }
+        Ok(Ok(removed)) => removed
+            .into_iter()
+            .filter_map(|r| Some(format!("{}: {}", r.name, r.error?)))
+            .collect::<Vec<_>>(),
         Ok(Err(error)) => vec![error.to_string()],
-        Err(_) => vec![format!("the engine did not answer within {} s", DEADLINE.as_secs())],
+        Err(_) => vec![format!(
+            "the engine did not answer within {} s",
+            DEADLINE.as_secs()
+        )],
     };
     for error in failed {
-        let text = format!("something of this run is left ({error}); `sweep clean` removes it once the engine is well");
+        let text = format!(
+            "something of this run is left ({error}); `sweep clean` removes it once the engine is well"
+        );
         progress.event(&Event::Notice { text });
     }
 }

@@ -37,7 +37,11 @@ pub async fn ensure_image(engine: &Engine) -> Result<(String, ImageFacts), Engin
     let mut rootfs = Vec::new();
     bundle.write_rootfs(&mut rootfs).map_err(failed)?;
     let facts = engine
-        .import(ImportRequest { name: name.clone(), rootfs, changes: bundle.changes() })
+        .import(ImportRequest {
+            name: name.clone(),
+            rootfs,
+            changes: bundle.changes(),
+        })
         .await?;
     Ok((name, facts))
 }

@@ -57,7 +57,11 @@ pub type OnPhase<'a> = dyn Fn(Phase) + Send + Sync + 'a;
 /// Deadline for the first answer: a start takes CPU time, so it grows as the limit shrinks.
 #[must_use]
 pub fn ready_deadline(settings: &Settings) -> Duration {
-    let cpus = settings.limits.cpu.map_or(1.0, |c| c.0 as f64 / 1000.0).min(1.0);
+    let cpus = settings
+        .limits
+        .cpu
+        .map_or(1.0, |c| c.0 as f64 / 1000.0)
+        .min(1.0);
     READY_BASE + READY_PER_CPU.div_f64(cpus)
 }
 
@@ -75,14 +79,26 @@ pub async fn run(
     let started = Instant::now();
     let control = cell.1;
     let mut record = blank_record(context, trial, cell, settings);
-    let measured = measure(context, trial, control, settings, helpers, pod, on_phase, &mut record).await;
+    let measured = measure(
+        context,
+        trial,
+        control,
+        settings,
+        helpers,
+        pod,
+        on_phase,
+        &mut record,
+    )
+    .await;
     if let Err(failure) = measured {
         record.status = TrialStatus::Failed;
         record.failure = Some(failure.kind);
         record.reasons.push(failure.reason);
     }
     if record.status == TrialStatus::Valid {
-        record.reasons.extend(verdict::validity::reasons(&record, settings));
+        record
+            .reasons
+            .extend(verdict::validity::reasons(&record, settings));
         if !record.reasons.is_empty() {
             record.status = TrialStatus::Invalid;
         }
@@ -104,12 +120,22 @@ struct TrialFailure {
 
 impl TrialFailure {
     fn engine(error: &EngineError) -> Self {
-        let kind = if error.is_engine_trouble() { FailureKind::Engine } else { FailureKind::StartFailed };
-        Self { kind, reason: error.to_string() }
+        let kind = if error.is_engine_trouble() {
+            FailureKind::Engine
+        } else {
+            FailureKind::StartFailed
+        };
+        Self {
+            kind,
+            reason: error.to_string(),
+        }
     }
 
     fn harness(reason: String) -> Self {
-        Self { kind: FailureKind::Harness, reason }
+        Self {
+            kind: FailureKind::Harness,
+            reason,
+        }
     }
 }
 
@@ -152,7 +178,10 @@ fn blank_record(
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "one call site; the parts are owned by different layers")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one call site; the parts are owned by different layers"
+)]
 async fn measure(
     context: &TrialContext<'_>,
     trial: &plan::Trial,
@@ -167,27 +196,54 @@ async fn measure(
     let direct = control == Some(Control::Direct);
     let certs = context.certificates;
     let server = certs.server(settings.tls.certificate).ok_or_else(|| {
-        TrialFailure::harness(format!("no certificate was made for {:?}", settings.tls.certificate))
+        TrialFailure::harness(format!(
+            "no certificate was made for {:?}",
+            settings.tls.certificate
+        ))
     })?;
     let upstream = std::net::SocketAddr::from(([127, 0, 0, 1], UPSTREAM_PORT));
-    let launch = (!direct)
-        .then(|| proxy::launch(settings, proxy::TlsFiles { server, ca_pem: &certs.ca_pem }, upstream));
+    let launch = (!direct).then(|| {
+        proxy::launch(
+            settings,
+            proxy::TlsFiles {
+                server,
+                ca_pem: &certs.ca_pem,
+            },
+            upstream,
+        )
+    });
 
     on_phase(Phase::Readiness);
-    pod.create(context, settings, launch.as_ref()).await.map_err(|e| TrialFailure::engine(&e))?;
+    pod.create(context, settings, launch.as_ref())
+        .await
+        .map_err(|e| TrialFailure::engine(&e))?;
     record.engine_warnings.clone_from(&pod.warnings);
     if !direct && context.page_cache_shared != Some(false) {
-        helpers.prepare(context, settings).await.map_err(|e| TrialFailure::engine(&e))?;
+        helpers
+            .prepare(context, settings)
+            .await
+            .map_err(|e| TrialFailure::engine(&e))?;
     }
 
     let deadline = ready_deadline(settings);
-    let job = job(context, trial, settings, pod, direct, deadline, TlsMaterial {
-        settings: settings.tls.clone(),
-        ca_pem: certs.ca_pem.clone(),
-        server_cert_pem: server.cert_pem.clone(),
-        client: settings.tls.mutual.then(|| certs.client.clone()),
-    });
-    let mut link = pod.start_harness(context, &job).await.map_err(|e| TrialFailure::engine(&e))?;
+    let job = job(
+        context,
+        trial,
+        settings,
+        pod,
+        direct,
+        deadline,
+        TlsMaterial {
+            settings: settings.tls.clone(),
+            ca_pem: certs.ca_pem.clone(),
+            server_cert_pem: server.cert_pem.clone(),
+            client: settings.tls.mutual.then(|| certs.client.clone()),
+        },
+    );
+    let mut link = pod
+        .start_harness(context, &job)
+        .await
+        .map_err(|e| TrialFailure::engine(&e))?;
     link.until_watching().await.map_err(TrialFailure::harness)?;
 
     if let Some(id) = pod.proxy.clone()
@@ -197,12 +253,22 @@ async fn measure(
         let outcome = of_start_failure(&error.to_string(), error.is_engine_trouble(), end.as_ref());
         record.proxy = end;
         let kind = outcome.failure.unwrap_or(FailureKind::StartFailed);
-        return Err(TrialFailure { kind, reason: outcome.reasons.join("; ") });
+        return Err(TrialFailure {
+            kind,
+            reason: outcome.reasons.join("; "),
+        });
     }
-    let budget = deadline + settings.warmup.duration() + settings.duration.duration() + DRAIN + AGENT_GRACE;
-    let result = link.result(budget, on_phase).await.map_err(TrialFailure::harness)?;
+    let budget =
+        deadline + settings.warmup.duration() + settings.duration.duration() + DRAIN + AGENT_GRACE;
+    let result = link
+        .result(budget, on_phase)
+        .await
+        .map_err(TrialFailure::harness)?;
     let end = match &pod.proxy {
-        Some(id) => engine.state(id).await.map_err(|e| TrialFailure::engine(&e))?,
+        Some(id) => engine
+            .state(id)
+            .await
+            .map_err(|e| TrialFailure::engine(&e))?,
         None => None,
     };
     conclude(record, result, end, direct, deadline)
@@ -219,7 +285,8 @@ fn conclude(
         record.agent = Some(result);
         return Err(TrialFailure {
             kind: FailureKind::Engine,
-            reason: "the proxy's container was removed by somebody else during the trial".to_owned(),
+            reason: "the proxy's container was removed by somebody else during the trial"
+                .to_owned(),
         });
     }
     let outcome = of_agent_result(&result, end.as_ref(), deadline.as_secs_f64());
@@ -241,7 +308,11 @@ fn job(
     tls: TlsMaterial,
 ) -> Job {
     let local = |port: u16| std::net::SocketAddr::from(([127, 0, 0, 1], port));
-    let target_port = if direct { UPSTREAM_PORT } else { settings.proxy.port };
+    let target_port = if direct {
+        UPSTREAM_PORT
+    } else {
+        settings.proxy.port
+    };
     let agent_cpus = settings
         .placement
         .agent

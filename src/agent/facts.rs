@@ -35,19 +35,30 @@ pub fn read() -> HostFacts {
     let root = FsRoot::default();
     let text = |path: &str| fs_err::read_to_string(path).ok();
     let own_id = text("/proc/self/cgroup").as_deref().and_then(container_id);
-    let limits = own_id.as_deref().and_then(|id| crate::probe::limits_of_container(&root, id));
+    let limits = own_id
+        .as_deref()
+        .and_then(|id| crate::probe::limits_of_container(&root, id));
     let cgroup_version = crate::probe::cgroup_version(&root);
     HostFacts {
         cgroup_version,
         limits,
-        swap_total_bytes: text("/proc/meminfo").as_deref().and_then(|t| field_kib(t, "SwapTotal:")),
-        memory_total_bytes: text("/proc/meminfo").as_deref().and_then(|t| field_kib(t, "MemTotal:")),
-        cpus: std::thread::available_parallelism().ok().map(|n| n.get() as u64),
+        swap_total_bytes: text("/proc/meminfo")
+            .as_deref()
+            .and_then(|t| field_kib(t, "SwapTotal:")),
+        memory_total_bytes: text("/proc/meminfo")
+            .as_deref()
+            .and_then(|t| field_kib(t, "MemTotal:")),
+        cpus: std::thread::available_parallelism()
+            .ok()
+            .map(|n| n.get() as u64),
         cpu_model: text("/proc/cpuinfo").and_then(|t| {
             let line = t.lines().find(|l| l.starts_with("model name"))?;
             Some(line.split_once(':')?.1.trim().to_owned())
         }),
-        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+        kernel: rustix::system::uname()
+            .release()
+            .to_string_lossy()
+            .into_owned(),
         nofile_hard: rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum,
         somaxconn: text("/proc/sys/net/core/somaxconn").and_then(|t| t.trim().parse().ok()),
     }
@@ -55,18 +66,24 @@ pub fn read() -> HostFacts {
 
 fn field_kib(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find(|l| l.starts_with(key))?;
-    line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
+    line.split_ascii_whitespace()
+        .nth(1)?
+        .parse::<u64>()
+        .ok()
+        .map(|kib| kib * 1024)
 }
 
 /// The id of the container that a process is in, from its `/proc/self/cgroup` seen from the host's cgroup namespace.
 fn container_id(text: &str) -> Option<String> {
-    text.lines().filter_map(|line| line.rsplit('/').next()).find_map(|name| {
-        let id: String = name
-            .split(['-', '.'])
-            .find(|part| part.len() == 64 && part.bytes().all(|b| b.is_ascii_hexdigit()))?
-            .to_owned();
-        Some(id)
-    })
+    text.lines()
+        .filter_map(|line| line.rsplit('/').next())
+        .find_map(|name| {
+            let id: String = name
+                .split(['-', '.'])
+                .find(|part| part.len() == 64 && part.bytes().all(|b| b.is_ascii_hexdigit()))?
+                .to_owned();
+            Some(id)
+        })
 }
 
 #[cfg(test)]
@@ -79,7 +96,9 @@ mod tests {
         for path in [
             format!("12:memory:/docker/{id}\n0::/"),
             format!("0::/system.slice/docker-{id}.scope\n"),
-            format!("0::/machine.slice/libpod-{id}.scope/container\n0::/user.slice/libpod-{id}.scope"),
+            format!(
+                "0::/machine.slice/libpod-{id}.scope/container\n0::/user.slice/libpod-{id}.scope"
+            ),
         ] {
             assert_eq!(container_id(&path).as_deref(), Some(id.as_str()), "{path}");
         }

@@ -170,12 +170,21 @@ mod tests {
 
     #[test]
     fn a_result_survives_its_line() {
-        let result = sample::valid(sample::Shape::limited(250, 64), 1).agent.expect("an agent result");
-        let line = serde_json::to_string(&AgentEvent::Done(Box::new(result.clone()))).expect("serialize");
+        let result = sample::valid(sample::Shape::limited(250, 64), 1)
+            .agent
+            .expect("an agent result");
+        let line =
+            serde_json::to_string(&AgentEvent::Done(Box::new(result.clone()))).expect("serialize");
         let AgentEvent::Done(back) = serde_json::from_str(&line).expect("deserialize") else {
             panic!("another event");
         };
-        assert!(!result.load.as_ref().expect("load").status_codes.is_empty(), "the test needs a map with number keys");
-        assert_eq!(serde_json::to_value(&*back).expect("value"), serde_json::to_value(&result).expect("value"));
+        assert!(
+            !result.load.as_ref().expect("load").status_codes.is_empty(),
+            "the test needs a map with number keys"
+        );
+        assert_eq!(
+            serde_json::to_value(&*back).expect("value"),
+            serde_json::to_value(&result).expect("value")
+        );
     }
 }

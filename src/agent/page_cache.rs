@@ -21,9 +21,13 @@ pub fn apply(state: PageCache, root: &Path) -> std::io::Result<u64> {
     let mut folders: Vec<PathBuf> = vec![root.to_owned()];
     let mut bytes = 0;
     while let Some(folder) = folders.pop() {
-        let Ok(entries) = fs_err::read_dir(&folder) else { continue };
+        let Ok(entries) = fs_err::read_dir(&folder) else {
+            continue;
+        };
         for entry in entries.flatten() {
-            let Ok(meta) = entry.path().symlink_metadata() else { continue };
+            let Ok(meta) = entry.path().symlink_metadata() else {
+                continue;
+            };
             if meta.is_dir() && meta.dev() == device {
                 folders.push(entry.path());
             } else if meta.is_file() {

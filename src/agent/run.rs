@@ -2,8 +2,8 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::job::{AgentEvent, AgentOutcome, AgentResult, Job, Phase, UpstreamReport};
@@ -22,7 +22,9 @@ const LIFE_CHECK: Duration = Duration::from_millis(50);
 /// # Errors
 /// When `out` cannot be written.
 pub fn run(job_path: &Path, out: impl Write + Send + 'static) -> std::io::Result<()> {
-    let events = Events { out: Mutex::new(Box::new(out)) };
+    let events = Events {
+        out: Mutex::new(Box::new(out)),
+    };
     let last = match read_job(job_path).and_then(|job| measure(&job, &events)) {
         Ok(result) => AgentEvent::Done(Box::new(result)),
         Err(error) => AgentEvent::Failed { error },
@@ -38,7 +40,10 @@ impl Events {
     fn send(&self, event: &AgentEvent) -> std::io::Result<()> {
         let mut line = serde_json::to_vec(event)?;
         line.push(b'\n');
-        let mut out = self.out.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut out = self
+            .out
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         out.write_all(&line)?;
         out.flush()
     }
@@ -53,18 +58,31 @@ fn read_job(path: &Path) -> Result<Job, String> {
     let text = fs_err::read_to_string(path).map_err(|e| format!("cannot read the job: {e}"))?;
     // The job holds the client's private key, and nobody needs the file any more.
     let _ = fs_err::remove_file(path);
-    serde_json::from_str(&text).map_err(|e| format!("cannot understand the job in {}: {e}", path.display()))
+    serde_json::from_str(&text)
+        .map_err(|e| format!("cannot understand the job in {}: {e}", path.display()))
 }
 
 fn measure(job: &Job, events: &Events) -> Result<AgentResult, String> {
     let generator = Generator::new(job).map_err(|e| e.to_string())?;
     let interval = job.sample_interval.duration();
-    let watcher = Watcher::new(job.proxy.as_ref(), job.listen_port, interval, &FsRoot::default());
+    let watcher = Watcher::new(
+        job.proxy.as_ref(),
+        job.listen_port,
+        interval,
+        &FsRoot::default(),
+    );
     watcher.set_pod_containers(job.upstream_container.as_slice());
-    events.tell(&AgentEvent::Watching { version: crate::VERSION.to_owned() });
-    events.tell(&AgentEvent::Phase { phase: Phase::Readiness });
+    events.tell(&AgentEvent::Watching {
+        version: crate::VERSION.to_owned(),
+    });
+    events.tell(&AgentEvent::Phase {
+        phase: Phase::Readiness,
+    });
     if !watcher.find_cgroup(Instant::now() + CGROUP_DEADLINE, &|| false) {
-        return Err("the proxy's cgroup did not appear below /sys/fs/cgroup; is its container running?".to_owned());
+        return Err(
+            "the proxy's cgroup did not appear below /sys/fs/cgroup; is its container running?"
+                .to_owned(),
+        );
     }
     let ended = AtomicBool::new(false);
     let gone = AtomicBool::new(false);
@@ -98,7 +116,8 @@ fn load_phases(
 ) -> Result<AgentResult, String> {
     let seen = Instant::now();
     let deadline = seen + job.ready_deadline.duration();
-    let ready = load::probe_ready(job, deadline, || gone.load(Ordering::Relaxed)).map_err(|e| e.to_string())?;
+    let ready = load::probe_ready(job, deadline, || gone.load(Ordering::Relaxed))
+        .map_err(|e| e.to_string())?;
     let ready_after_us = ready.then(|| micros(seen.elapsed()));
     let mut result = AgentResult {
         outcome: AgentOutcome::Measured,
@@ -111,8 +130,15 @@ fn load_phases(
     if let Some(after_us) = ready_after_us {
         watcher.mark_ready();
         events.tell(&AgentEvent::Ready { after_us });
-        let window = Window { job, watcher, events, state: Mutex::new(WindowState::default()) };
-        let report = generator.run(&mut |phase| window.enter(phase), gone).map_err(|e| e.to_string())?;
+        let window = Window {
+            job,
+            watcher,
+            events,
+            state: Mutex::new(WindowState::default()),
+        };
+        let report = generator
+            .run(&mut |phase| window.enter(phase), gone)
+            .map_err(|e| e.to_string())?;
         result.load = Some(report);
         (result.upstream, result.agent_cpu_usec) = window.finish();
     }
@@ -142,7 +168,10 @@ struct WindowState {
 
 impl Window<'_> {
     fn enter(&self, phase: Phase) {
-        let mut state = self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut state = self
+            .state
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         match phase {
             Phase::Measure => {
                 self.watcher.begin_window();
@@ -151,13 +180,18 @@ impl Window<'_> {
             }
             Phase::Drain => {
                 self.watcher.end_window();
-                state.cpu_usec = state.cpu_start.zip(process_cpu()).map(|(start, end)| micros(end - start));
+                state.cpu_usec = state
+                    .cpu_start
+                    .zip(process_cpu())
+                    .map(|(start, end)| micros(end - start));
                 // Without the reset its numbers would cover the warm-up too: unknown then, not nearly right.
                 if state.was_reset {
                     state.upstream = upstream_stats::read(self.job.upstream_control).ok();
                 }
             }
-            Phase::Warmup => self.watcher.prepare_window(Instant::now() + self.job.warmup.duration()),
+            Phase::Warmup => self
+                .watcher
+                .prepare_window(Instant::now() + self.job.warmup.duration()),
             Phase::Readiness => {}
         }
         drop(state);
@@ -165,14 +199,20 @@ impl Window<'_> {
     }
 
     fn finish(self) -> (Option<UpstreamReport>, Option<u64>) {
-        let state = self.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let state = self
+            .state
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         (state.upstream, state.cpu_usec)
     }
 }
 
 fn process_cpu() -> Option<Duration> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Some(Duration::new(u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?))
+    Some(Duration::new(
+        u64::try_from(time.tv_sec).ok()?,
+        u32::try_from(time.tv_nsec).ok()?,
+    ))
 }
 
 fn micros(duration: Duration) -> u64 {

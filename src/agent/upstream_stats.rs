@@ -24,11 +24,23 @@ fn request(address: SocketAddr, method: &str, path: &str) -> std::io::Result<Str
     let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
-    write!(stream, "{method} {path} HTTP/1.1\r\nHost: upstream\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")?;
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: upstream\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    )?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     let invalid = || std::io::Error::new(std::io::ErrorKind::InvalidData, "not an HTTP answer");
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(invalid)?;
-    let ok = head.split(' ').nth(1).is_some_and(|status| status.starts_with('2'));
-    if ok { Ok(body.to_owned()) } else { Err(std::io::Error::other(head.lines().next().unwrap_or("").to_owned())) }
+    let ok = head
+        .split(' ')
+        .nth(1)
+        .is_some_and(|status| status.starts_with('2'));
+    if ok {
+        Ok(body.to_owned())
+    } else {
+        Err(std::io::Error::other(
+            head.lines().next().unwrap_or("").to_owned(),
+        ))
+    }
 }

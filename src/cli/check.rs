@@ -19,15 +19,27 @@ struct Findings(Vec<Finding>);
 
 impl Findings {
     fn ok(&mut self, what: &'static str, text: impl Into<String>) {
-        self.0.push(Finding { mark: "ok", what, text: text.into() });
+        self.0.push(Finding {
+            mark: "ok",
+            what,
+            text: text.into(),
+        });
     }
 
     fn note(&mut self, what: &'static str, text: impl Into<String>) {
-        self.0.push(Finding { mark: "note", what, text: text.into() });
+        self.0.push(Finding {
+            mark: "note",
+            what,
+            text: text.into(),
+        });
     }
 
     fn fault(&mut self, what: &'static str, text: impl Into<String>) {
-        self.0.push(Finding { mark: "FAULT", what, text: text.into() });
+        self.0.push(Finding {
+            mark: "FAULT",
+            what,
+            text: text.into(),
+        });
     }
 
     fn conclude(self) -> Result<u8, Failure> {
@@ -36,7 +48,10 @@ impl Findings {
             print_line(&format!("{mark:<5} {what:<12} {text}"))?;
         }
         if faults > 0 {
-            return Err(Failure::new(3, format!("{faults} fault(s): this machine cannot run the matrix")));
+            return Err(Failure::new(
+                3,
+                format!("{faults} fault(s): this machine cannot run the matrix"),
+            ));
         }
         print_line("this machine can run the matrix")
     }
@@ -49,7 +64,11 @@ pub(super) async fn check(args: CheckArgs) -> Result<u8, Failure> {
     let minutes = plan.estimate.secs_f64() / 60.0;
     findings.ok(
         "matrix",
-        format!("{} cells, {} trials, about {minutes:.0} min", plan.cells.len(), plan.trials.len()),
+        format!(
+            "{} cells, {} trials, about {minutes:.0} min",
+            plan.cells.len(),
+            plan.trials.len()
+        ),
     );
     let engine = match Engine::connect().await {
         Ok(engine) => engine,
@@ -64,7 +83,10 @@ pub(super) async fn check(args: CheckArgs) -> Result<u8, Failure> {
         matrix
             .check_engine(cpus as f64)
             .map_err(|errors| Failure::new(2, errors.render(super::stderr_is_terminal())))?;
-        findings.ok("cpus", format!("{cpus} on the engine's host; no level asks for more"));
+        findings.ok(
+            "cpus",
+            format!("{cpus} on the engine's host; no level asks for more"),
+        );
     }
     let needs = Needs::of(&matrix, &plan);
     images(&mut findings, &engine, &needs).await;
@@ -79,7 +101,13 @@ fn engine_findings(findings: &mut Findings, facts: &EngineFacts) {
     let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
     findings.ok(
         "engine",
-        format!("{} {} (API {}) at {}", text(&facts.product), text(&facts.version), text(&facts.api_version), facts.address),
+        format!(
+            "{} {} (API {}) at {}",
+            text(&facts.product),
+            text(&facts.version),
+            text(&facts.api_version),
+            facts.address
+        ),
     );
     let storage = text(&facts.storage_driver);
     match facts.page_cache_shared() {
@@ -90,7 +118,14 @@ fn engine_findings(findings: &mut Findings, facts: &EngineFacts) {
         ),
         None => findings.note("storage", format!("{storage}: not known to share the page cache; it is read off each trial")),
     }
-    findings.ok("cgroup", format!("version {}, driver {}", text(&facts.cgroup_version), text(&facts.cgroup_driver)));
+    findings.ok(
+        "cgroup",
+        format!(
+            "version {}, driver {}",
+            text(&facts.cgroup_version),
+            text(&facts.cgroup_driver)
+        ),
+    );
     for warning in &facts.warnings {
         findings.note("engine says", crate::progress::printable(warning));
     }
@@ -110,21 +145,31 @@ async fn images(findings: &mut Findings, engine: &Engine, needs: &Needs) {
 }
 
 async fn host(engine: &Engine, facts: &EngineFacts) -> Result<HostFacts, String> {
-    let (tools_image, _) = tools::ensure_image(engine).await.map_err(|e| e.to_string())?;
+    let (tools_image, _) = tools::ensure_image(engine)
+        .await
+        .map_err(|e| e.to_string())?;
     let owner = Owner::current(&format!("check{}", std::process::id()));
-    runner::inspect_host(engine, &owner, &tools_image, facts).await.map_err(|e| e.to_string())
+    runner::inspect_host(engine, &owner, &tools_image, facts)
+        .await
+        .map_err(|e| e.to_string())
 }
 
 fn host_findings(findings: &mut Findings, needs: &Needs, facts: &EngineFacts, host: &HostFacts) {
     let faults = runner::faults(needs, facts, host);
     if faults.is_empty() {
-        findings.ok("limits", "a container with cpu 500m and memory 64Mi has exactly these in the kernel");
+        findings.ok(
+            "limits",
+            "a container with cpu 500m and memory 64Mi has exactly these in the kernel",
+        );
     }
     for fault in faults {
         findings.fault("limits", fault);
     }
     match host.swap_total_bytes {
-        Some(0) => findings.note("swap", "none on the engine's host: a swap limit above 0 has no effect"),
+        Some(0) => findings.note(
+            "swap",
+            "none on the engine's host: a swap limit above 0 has no effect",
+        ),
         Some(bytes) => findings.ok("swap", format!("{} MiB on the engine's host", bytes >> 20)),
         None => findings.note("swap", "unknown"),
     }
@@ -133,7 +178,10 @@ fn host_findings(findings: &mut Findings, needs: &Needs, facts: &EngineFacts, ho
         if limit < asked {
             findings.note("descriptors", format!("containers may have {limit} by default and proxy.nofile asks for {asked}: an engine without CAP_SYS_RESOURCE refuses that"));
         } else {
-            findings.ok("descriptors", format!("{asked} asked for, {limit} by default"));
+            findings.ok(
+                "descriptors",
+                format!("{asked} asked for, {limit} by default"),
+            );
         }
     }
     for notice in runner::notices(needs, facts, host) {

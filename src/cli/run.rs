@@ -23,11 +23,15 @@ const PLAN_ROWS: usize = 40;
 pub(super) fn load(args: &MatrixArgs) -> Result<Matrix, Failure> {
     let overrides: Vec<Override> = args.overrides.iter().map(|o| o.as_str().into()).collect();
     let matrix = spec::load(&args.matrix, &overrides).map_err(|error| match error {
-        spec::LoadError::Spec(errors) => Failure::new(2, errors.render(super::stderr_is_terminal())),
+        spec::LoadError::Spec(errors) => {
+            Failure::new(2, errors.render(super::stderr_is_terminal()))
+        }
         other => Failure::new(2, other),
     })?;
     if !matrix.warnings.is_empty() {
-        say(matrix.render_warnings(super::stderr_is_terminal()).trim_end());
+        say(matrix
+            .render_warnings(super::stderr_is_terminal())
+            .trim_end());
     }
     Ok(matrix)
 }
@@ -36,7 +40,8 @@ pub(super) fn plan(args: &PlanArgs) -> Result<u8, Failure> {
     let matrix = load(&args.matrix)?;
     let plan = plan::build(&matrix);
     if args.json {
-        let text = serde_json::to_string_pretty(&plan.view(&matrix)).map_err(|e| Failure::new(1, e))?;
+        let text =
+            serde_json::to_string_pretty(&plan.view(&matrix)).map_err(|e| Failure::new(1, e))?;
         return print_line(&text);
     }
     print_line(plan.text(&matrix, PLAN_ROWS).trim_end())
@@ -51,7 +56,11 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
         say(&format!("notice: {notice}"));
     }
     print_line(report::table(&folder.manifest().map_err(failed)?, &trials.records).trim_end())?;
-    print_line(&format!("\n{} files made again in {}", files.len(), folder.path().display()))
+    print_line(&format!(
+        "\n{} files made again in {}",
+        files.len(),
+        folder.path().display()
+    ))
 }
 
 pub(super) async fn run(args: RunArgs) -> Result<u8, Failure> {
@@ -107,7 +116,9 @@ fn conclude(args: &RunArgs, ended: Result<RunEnd, RunError>) -> Result<u8, Failu
                 Stopped::TimeBudget => "the time budget is used up",
             };
             let folder = end.folder.display();
-            say(&format!("{why}; finished trials are kept. Go on with: sweep run {matrix} --resume {folder}"));
+            say(&format!(
+                "{why}; finished trials are kept. Go on with: sweep run {matrix} --resume {folder}"
+            ));
             Ok(5)
         }
         None => Ok(if end.not_valid > 0 { 4 } else { 0 }),
@@ -132,8 +143,16 @@ fn results_folder(template: Option<&str>, name: &str) -> PathBuf {
     let date = now.strftime("%Y-%m-%d").to_string();
     let time = now.strftime("%H%M%S").to_string();
     // A name from a matrix must not choose a folder.
-    let name: String =
-        name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
+    let name: String = name
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || "-_.".contains(c) {
+                c
+            } else {
+                '-'
+            }
+        })
+        .collect();
     let name = name.trim_start_matches('.').to_owned();
     let filled = template
         .unwrap_or("results/{name}-{date}-{time}")
@@ -152,7 +171,9 @@ struct Signals {
 
 impl Signals {
     fn new() -> Result<Self, Failure> {
-        let listen = |kind| signal(kind).map_err(|e| Failure::new(1, format!("cannot listen for signals: {e}")));
+        let listen = |kind| {
+            signal(kind).map_err(|e| Failure::new(1, format!("cannot listen for signals: {e}")))
+        };
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
@@ -183,12 +204,26 @@ pub(super) async fn import(args: ImportArgs) -> Result<u8, Failure> {
         .map_err(|e| Failure::new(2, e))?;
     let bundle = image::bundle(&args.path, &extra).map_err(|e| Failure::new(2, e))?;
     let mut rootfs = Vec::new();
-    bundle.write_rootfs(&mut rootfs).map_err(|e| Failure::new(3, e))?;
+    bundle
+        .write_rootfs(&mut rootfs)
+        .map_err(|e| Failure::new(3, e))?;
     let engine = Engine::connect().await.map_err(|e| Failure::new(3, e))?;
     let size = rootfs.len();
-    let request = ImportRequest { name: args.name.clone(), rootfs, changes: bundle.changes() };
-    let facts = engine.import(request).await.map_err(|e| Failure::new(3, e))?;
-    print_line(&format!("{} {} ({} MB)", args.name, facts.id, size / 1_000_000))
+    let request = ImportRequest {
+        name: args.name.clone(),
+        rootfs,
+        changes: bundle.changes(),
+    };
+    let facts = engine
+        .import(request)
+        .await
+        .map_err(|e| Failure::new(3, e))?;
+    print_line(&format!(
+        "{} {} ({} MB)",
+        args.name,
+        facts.id,
+        size / 1_000_000
+    ))
 }
 
 pub(super) async fn clean(args: CleanArgs) -> Result<u8, Failure> {
@@ -198,7 +233,10 @@ pub(super) async fn clean(args: CleanArgs) -> Result<u8, Failure> {
     let removed = engine.reap().await.map_err(failed)?;
     for container in &removed {
         match &container.error {
-            None => print_line(&format!("removed {} of run {}", container.name, container.run))?,
+            None => print_line(&format!(
+                "removed {} of run {}",
+                container.name, container.run
+            ))?,
             Some(error) => {
                 say(&format!("cannot remove {}: {error}", container.name));
                 code = 3;
@@ -207,12 +245,19 @@ pub(super) async fn clean(args: CleanArgs) -> Result<u8, Failure> {
         };
     }
     if args.images {
-        for image in engine.remove_images_of(crate::tools::REPOSITORY).await.map_err(failed)? {
+        for image in engine
+            .remove_images_of(crate::tools::REPOSITORY)
+            .await
+            .map_err(failed)?
+        {
             print_line(&format!("removed image {image}"))?;
         }
     }
     for owner in engine.other_live_runs("").await.map_err(failed)? {
-        let text = format!("left alone: run {} of process {} on machine {}", owner.run, owner.pid, owner.host);
+        let text = format!(
+            "left alone: run {} of process {} on machine {}",
+            owner.run, owner.pid, owner.host
+        );
         print_line(&text)?;
     }
     if removed.is_empty() {
@@ -231,6 +276,9 @@ mod tests {
         let text = folder.display().to_string();
         assert!(text.starts_with("results/-..-etc-x-y-"), "{text}");
         assert_eq!(folder.components().count(), 2);
-        assert_eq!(results_folder(Some("a/{name}"), "..").display().to_string(), "a/run");
+        assert_eq!(
+            results_folder(Some("a/{name}"), "..").display().to_string(),
+            "a/run"
+        );
     }
 }

@@ -19,12 +19,14 @@ impl Default for Bars {
     fn default() -> Self {
         let all = MultiProgress::new();
         let style = |template: &str| {
-            ProgressStyle::with_template(template).expect("the template is constant").progress_chars("█▉ ")
+            ProgressStyle::with_template(template)
+                .expect("the template is constant")
+                .progress_chars("█▉ ")
         };
         let trial = all.add(ProgressBar::new_spinner().with_style(style("{spinner} {wide_msg}")));
-        let sweep = all.add(
-            ProgressBar::new(0).with_style(style("{bar:30} {pos}/{len} trials, {elapsed} passed, {msg}")),
-        );
+        let sweep = all.add(ProgressBar::new(0).with_style(style(
+            "{bar:30} {pos}/{len} trials, {elapsed} passed, {msg}",
+        )));
         trial.enable_steady_tick(Duration::from_millis(200));
         sweep.enable_steady_tick(Duration::from_millis(1000));
         Self { all, sweep, trial }
@@ -34,16 +36,26 @@ impl Default for Bars {
 impl Progress for Bars {
     fn event(&self, event: &Event) {
         match event {
-            Event::RunStarted { trials, finished_before, eta_s, .. } => {
+            Event::RunStarted {
+                trials,
+                finished_before,
+                eta_s,
+                ..
+            } => {
                 self.print(event);
                 self.sweep.set_length(*trials);
                 self.sweep.set_position(*finished_before);
-                self.sweep.set_message(format!("about {} left", seconds(*eta_s)));
+                self.sweep
+                    .set_message(format!("about {} left", seconds(*eta_s)));
             }
             Event::Notice { .. } => self.print(event),
-            Event::TrialStarted { cell, repetition, .. } => {
-                self.trial.set_prefix(format!("{} repetition {repetition}", printable(cell)));
-                self.trial.set_message(format!("{}: creating", self.trial.prefix()));
+            Event::TrialStarted {
+                cell, repetition, ..
+            } => {
+                self.trial
+                    .set_prefix(format!("{} repetition {repetition}", printable(cell)));
+                self.trial
+                    .set_message(format!("{}: creating", self.trial.prefix()));
             }
             Event::TrialPhase { phase } => {
                 let what = match phase {
@@ -52,7 +64,8 @@ impl Progress for Bars {
                     Phase::Measure => "measuring",
                     Phase::Drain => "draining",
                 };
-                self.trial.set_message(format!("{}: {what}", self.trial.prefix()));
+                self.trial
+                    .set_message(format!("{}: {what}", self.trial.prefix()));
             }
             Event::TrialEnded(summary) => {
                 let _ = self.all.println(trial_line(summary));

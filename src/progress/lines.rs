@@ -19,20 +19,26 @@ pub struct JsonLines<W: Write + Send> {
 impl<W: Write + Send> PlainLines<W> {
     /// Writes to `out`.
     pub fn new(out: W) -> Self {
-        Self { out: Mutex::new(out) }
+        Self {
+            out: Mutex::new(out),
+        }
     }
 }
 
 impl<W: Write + Send> JsonLines<W> {
     /// Writes to `out`.
     pub fn new(out: W) -> Self {
-        Self { out: Mutex::new(out) }
+        Self {
+            out: Mutex::new(out),
+        }
     }
 }
 
 /// A closed pipe must not end a measurement, so write errors are passed over.
 fn put(out: &Mutex<impl Write>, line: &str) {
-    let mut out = out.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut out = out
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
@@ -55,18 +61,33 @@ impl<W: Write + Send> Progress for JsonLines<W> {
 /// The line for an event, if it deserves one.
 pub(super) fn plain(event: &Event) -> Option<String> {
     match event {
-        Event::RunStarted { run, results, trials, finished_before, eta_s } => {
+        Event::RunStarted {
+            run,
+            results,
+            trials,
+            finished_before,
+            eta_s,
+        } => {
             let before = match finished_before {
                 0 => String::new(),
                 n => format!(", {n} finished before"),
             };
             let eta = seconds(*eta_s);
-            Some(format!("run {run}: {trials} trials{before}, about {eta}; results in {}", printable(results)))
+            Some(format!(
+                "run {run}: {trials} trials{before}, about {eta}; results in {}",
+                printable(results)
+            ))
         }
         Event::Notice { text } => Some(format!("notice: {}", printable(text))),
         Event::TrialStarted { .. } | Event::TrialPhase { .. } => None,
         Event::TrialEnded(summary) => Some(trial_line(summary)),
-        Event::RunEnded { valid, invalid, failed, not_run, wall_s } => Some(format!(
+        Event::RunEnded {
+            valid,
+            invalid,
+            failed,
+            not_run,
+            wall_s,
+        } => Some(format!(
             "{valid} valid, {invalid} invalid, {failed} failed, {not_run} not run, in {}",
             seconds(*wall_s)
         )),
@@ -104,7 +125,9 @@ mod tests {
 
     #[test]
     fn a_hostile_name_cannot_steer_the_terminal() {
-        let event = Event::Notice { text: "a\u{1b}[2Jb\n".to_owned() };
+        let event = Event::Notice {
+            text: "a\u{1b}[2Jb\n".to_owned(),
+        };
         assert_eq!(plain(&event).expect("line"), "notice: a\\u{1b}[2Jb\\n");
     }
 
@@ -112,10 +135,15 @@ mod tests {
     fn json_lines_are_one_object_each() {
         let out = Vec::new();
         let progress = JsonLines::new(out);
-        progress.event(&Event::Notice { text: "x\ny".to_owned() });
+        progress.event(&Event::Notice {
+            text: "x\ny".to_owned(),
+        });
         let written = progress.out.into_inner().expect("not poisoned");
         let text = String::from_utf8(written).expect("utf-8");
         assert_eq!(text.lines().count(), 1);
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).expect("json")["event"], "notice");
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&text).expect("json")["event"],
+            "notice"
+        );
     }
 }

@@ -27,7 +27,9 @@ pub enum RunError {
     #[error("cannot resume: {0}; start a new run, or go back to what the folder was made with")]
     ResumeMismatch(String),
     /// Another sweep uses the engine.
-    #[error("another sweep uses this engine: {0}; two at once disturb each other. Wait for it with --wait")]
+    #[error(
+        "another sweep uses this engine: {0}; two at once disturb each other. Wait for it with --wait"
+    )]
     Busy(String),
     /// The engine stayed away for too long.
     #[error("{0}; finished trials are kept")]
@@ -43,7 +45,10 @@ impl RunError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Spec(_) | Self::ResumeMismatch(_) => 2,
-            Self::Engine(_) | Self::Environment(_) | Self::EngineGone(_) | Self::Certificates(_) => 3,
+            Self::Engine(_)
+            | Self::Environment(_)
+            | Self::EngineGone(_)
+            | Self::Certificates(_) => 3,
             Self::Record(RecordError::Locked { .. }) | Self::Busy(_) => 7,
             Self::Record(_) => 3,
             Self::Interrupted => 5,

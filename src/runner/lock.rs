@@ -34,7 +34,10 @@ pub(super) async fn acquire(
         let holder = match try_lock(&path)? {
             Ok(lock) => match engine.other_live_runs("").await?.first() {
                 None => return Ok(lock),
-                Some(owner) => format!("run {} of process {} on machine {}", owner.run, owner.pid, owner.host),
+                Some(owner) => format!(
+                    "run {} of process {} on machine {}",
+                    owner.run, owner.pid, owner.host
+                ),
             },
             Err(holder) => holder,
         };
@@ -42,7 +45,9 @@ pub(super) async fn acquire(
             return Err(RunError::Busy(holder));
         }
         if !told {
-            progress.event(&Event::Notice { text: format!("waiting for another sweep: {holder}") });
+            progress.event(&Event::Notice {
+                text: format!("waiting for another sweep: {holder}"),
+            });
             told = true;
         }
         tokio::select! {
@@ -53,14 +58,24 @@ pub(super) async fn acquire(
 }
 
 fn lock_path(engine: &str) -> PathBuf {
-    let name: String = engine.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let name: String = engine
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
     // Not the user's own folder: two users of one engine must meet.
     std::env::temp_dir().join(format!("sweep-engine-{name}.lock"))
 }
 
 fn try_lock(path: &std::path::Path) -> Result<Result<EngineLock, String>, RunError> {
-    let failed = |e: std::io::Error| RunError::Environment(vec![format!("cannot lock the engine: {e}")]);
-    let mut file = match OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path) {
+    let failed =
+        |e: std::io::Error| RunError::Environment(vec![format!("cannot lock the engine: {e}")]);
+    let mut file = match OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+    {
         Ok(file) => file,
         // Another user's file: reading is enough to lock it.
         Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
@@ -74,13 +89,24 @@ fn try_lock(path: &std::path::Path) -> Result<Result<EngineLock, String>, RunErr
             let mut holder = String::new();
             let _ = file.read_to_string(&mut holder);
             let holder = holder.trim();
-            return Ok(Err(if holder.is_empty() { "an unknown process".to_owned() } else { holder.to_owned() }));
+            return Ok(Err(if holder.is_empty() {
+                "an unknown process".to_owned()
+            } else {
+                holder.to_owned()
+            }));
         }
         Err(e) => return Err(failed(e.into())),
     }
-    let text = format!("process {} since {}", std::process::id(), jiff::Timestamp::now());
+    let text = format!(
+        "process {} since {}",
+        std::process::id(),
+        jiff::Timestamp::now()
+    );
     // Only for the reader of a refusal; the lock itself is the kernel's.
-    let _ = file.set_len(0).and_then(|()| file.seek(std::io::SeekFrom::Start(0))).and_then(|_| file.write_all(text.as_bytes()));
+    let _ = file
+        .set_len(0)
+        .and_then(|()| file.seek(std::io::SeekFrom::Start(0)))
+        .and_then(|_| file.write_all(text.as_bytes()));
     Ok(Ok(EngineLock { _file: file }))
 }
 
@@ -94,7 +120,10 @@ mod tests {
         let path = dir.path().join("lock");
         let first = try_lock(&path).expect("usable").expect("free");
         let holder = try_lock(&path).expect("usable").expect_err("taken");
-        assert!(holder.contains(&format!("process {}", std::process::id())), "{holder}");
+        assert!(
+            holder.contains(&format!("process {}", std::process::id())),
+            "{holder}"
+        );
         drop(first);
         try_lock(&path).expect("usable").expect("free again");
     }

@@ -30,15 +30,24 @@ impl Needs {
     /// Of every cell of a plan.
     #[must_use]
     pub fn of(matrix: &Matrix, plan: &Plan) -> Self {
-        let mut needs = Self { placed: true, ..Self::default() };
-        for cell in plan.cells.iter().filter(|c| c.control() != Some(Control::Direct)) {
+        let mut needs = Self {
+            placed: true,
+            ..Self::default()
+        };
+        for cell in plan
+            .cells
+            .iter()
+            .filter(|c| c.control() != Some(Control::Direct))
+        {
             let settings = matrix.settings(cell);
             needs.cpu_limits |= settings.limits.cpu.is_some();
             needs.memory_limits |= settings.limits.memory.is_some();
             needs.swap |= settings.limits.swap.0 > 0;
             needs.nofile = needs.nofile.max(settings.proxy.nofile);
             let placement = settings.placement;
-            needs.placed &= placement.proxy.is_some() && placement.upstream.is_some() && placement.agent.is_some();
+            needs.placed &= placement.proxy.is_some()
+                && placement.upstream.is_some()
+                && placement.agent.is_some();
             needs.proxy_images.insert(settings.proxy.image);
             if !needs.certificates.contains(&settings.tls.certificate) {
                 needs.certificates.push(settings.tls.certificate);

@@ -55,7 +55,13 @@ pub(super) async fn prepare(
         return Err(RunError::Environment(faults));
     }
     let notices = notices(needs, &facts, &host);
-    Ok(Preflight { engine: facts, host, tools_image, images, notices })
+    Ok(Preflight {
+        engine: facts,
+        host,
+        tools_image,
+        images,
+        notices,
+    })
 }
 
 fn image_facts(role: &str, reference: &str, found: &crate::runtime::ImageFacts) -> ImageFacts {
@@ -78,7 +84,11 @@ pub async fn inspect_host(
     tools_image: &str,
     facts: &EngineFacts,
 ) -> Result<HostFacts, EngineError> {
-    let mut spec = ContainerSpec::new(Role::Facts, format!("sweep-{}-facts", owner.run), tools_image);
+    let mut spec = ContainerSpec::new(
+        Role::Facts,
+        format!("sweep-{}-facts", owner.run),
+        tools_image,
+    );
     spec.host_view = true;
     // A limit that the engine says it cannot enforce would be refused here; the faults below say it better.
     spec.limits = Limits {
@@ -99,11 +109,20 @@ pub async fn inspect_host(
         let deadline = std::time::Duration::from_secs(60);
         let line = match tokio::time::timeout(deadline, lines.next_line()).await {
             Ok(line) => line?,
-            Err(_) => return Err(broken(format!("its container said nothing within {} s", deadline.as_secs()))),
+            Err(_) => {
+                return Err(broken(format!(
+                    "its container said nothing within {} s",
+                    deadline.as_secs()
+                )));
+            }
         };
         let text = line.unwrap_or_default();
-        serde_json::from_str(&text)
-            .map_err(|e| broken(format!("its container said {text:?} ({e}); {}", lines.stderr_tail.trim())))
+        serde_json::from_str(&text).map_err(|e| {
+            broken(format!(
+                "its container said {text:?} ({e}); {}",
+                lines.stderr_tail.trim()
+            ))
+        })
     };
     let result = read.await;
     engine.remove(&created.id).await?;
@@ -118,8 +137,18 @@ pub(crate) fn faults(needs: &Needs, facts: &EngineFacts, host: &HostFacts) -> Ve
             faults.push(format!("the engine cannot enforce {what}: {remedy}"));
         }
     };
-    must(needs.cpu_limits, facts.cpu_cfs_quota, "CPU limits", "its kernel lacks CONFIG_CFS_BANDWIDTH, or a rootless engine has no `cpu` controller delegated");
-    must(needs.memory_limits, facts.memory_limit, "memory limits", "boot with `cgroup_enable=memory`, or delegate the `memory` controller to the rootless engine");
+    must(
+        needs.cpu_limits,
+        facts.cpu_cfs_quota,
+        "CPU limits",
+        "its kernel lacks CONFIG_CFS_BANDWIDTH, or a rootless engine has no `cpu` controller delegated",
+    );
+    must(
+        needs.memory_limits,
+        facts.memory_limit,
+        "memory limits",
+        "boot with `cgroup_enable=memory`, or delegate the `memory` controller to the rootless engine",
+    );
     let own = host.limits.as_ref().map(|l| &l.own);
     if needs.cpu_limits
         && let Some(found) = own.and_then(|l| l.cpu_quota_usec)
@@ -175,7 +204,13 @@ pub(crate) fn notices(needs: &Needs, facts: &EngineFacts, host: &HostFacts) -> V
 }
 
 impl Preflight {
-    pub(super) fn manifest(&self, matrix: &Matrix, plan: &Plan, run: &str, overrides: &[String]) -> Manifest {
+    pub(super) fn manifest(
+        &self,
+        matrix: &Matrix,
+        plan: &Plan,
+        run: &str,
+        overrides: &[String],
+    ) -> Manifest {
         let now = jiff::Timestamp::now().to_string();
         let engine = &self.engine;
         Manifest {
@@ -198,7 +233,11 @@ impl Preflight {
             cells: plan
                 .cells
                 .iter()
-                .map(|c| PlannedCell { cell: c.id().to_owned(), factors: c.factors(matrix), control: c.control() })
+                .map(|c| PlannedCell {
+                    cell: c.id().to_owned(),
+                    factors: c.factors(matrix),
+                    control: c.control(),
+                })
                 .collect(),
             seed: matrix.seed,
             repetitions: matrix.repetitions,
@@ -214,7 +253,11 @@ impl Preflight {
                 cgroup_driver: engine.cgroup_driver.clone(),
                 cgroup_version: engine.cgroup_version.clone(),
                 runtime: None,
-                security_options: if engine.rootless { vec!["rootless".to_owned()] } else { Vec::new() },
+                security_options: if engine.rootless {
+                    vec!["rootless".to_owned()]
+                } else {
+                    Vec::new()
+                },
                 warnings: engine.warnings.clone(),
             },
             page_cache_shared: engine.page_cache_shared(),
@@ -240,7 +283,11 @@ impl Preflight {
                 CgroupVersion::V2 => "2".to_owned(),
             }),
             virtualization: None,
-            sysctls: host.somaxconn.map(|n| ("net.core.somaxconn".to_owned(), n)).into_iter().collect(),
+            sysctls: host
+                .somaxconn
+                .map(|n| ("net.core.somaxconn".to_owned(), n))
+                .into_iter()
+                .collect(),
         }
     }
 }
@@ -248,10 +295,16 @@ impl Preflight {
 /// Refuses to mix what differs in more than time.
 pub(super) fn check_resume(old: &Manifest, new: &Manifest) -> Result<(), RunError> {
     let mismatch = |what: &str, was: &str, is: &str| {
-        Err(RunError::ResumeMismatch(format!("{what} was {was} and is {is}")))
+        Err(RunError::ResumeMismatch(format!(
+            "{what} was {was} and is {is}"
+        )))
     };
     if old.matrix_hash != new.matrix_hash {
-        return mismatch("the matrix (hash of the resolved settings)", &old.matrix_hash, &new.matrix_hash);
+        return mismatch(
+            "the matrix (hash of the resolved settings)",
+            &old.matrix_hash,
+            &new.matrix_hash,
+        );
     }
     if old.sweep_version != new.sweep_version {
         return mismatch("sweep", &old.sweep_version, &new.sweep_version);
@@ -261,7 +314,11 @@ pub(super) fn check_resume(old: &Manifest, new: &Manifest) -> Result<(), RunErro
         return mismatch("the engine", &text(&old.engine.id), &text(&new.engine.id));
     }
     let proxies = |m: &Manifest| -> BTreeSet<String> {
-        m.images.iter().filter(|i| i.role == "proxy").map(|i| format!("{} {}", i.reference, i.id.as_deref().unwrap_or("?"))).collect()
+        m.images
+            .iter()
+            .filter(|i| i.role == "proxy")
+            .map(|i| format!("{} {}", i.reference, i.id.as_deref().unwrap_or("?")))
+            .collect()
     };
     let (was, is) = (proxies(old), proxies(new));
     if was != is {

@@ -20,7 +20,10 @@ const ENGINE_LOOK: Duration = Duration::from_millis(500);
 
 /// A trial's identity in the results.
 pub(super) fn key(plan: &Plan, trial: &Trial) -> TrialKey {
-    TrialKey { cell: plan.cells[trial.cell].id().to_owned(), repetition: trial.repetition }
+    TrialKey {
+        cell: plan.cells[trial.cell].id().to_owned(),
+        repetition: trial.repetition,
+    }
 }
 
 /// Trials by how they ended.
@@ -66,7 +69,11 @@ impl Walk<'_> {
             if self.cancel.is_cancelled() {
                 return Ok(Some(Stopped::Interrupted));
             }
-            if self.deadline.is_some_and(|deadline| Instant::now() + Plan::trial_time(self.matrix, &self.plan.cells[trial.cell]).duration() > deadline) {
+            if self.deadline.is_some_and(|deadline| {
+                Instant::now()
+                    + Plan::trial_time(self.matrix, &self.plan.cells[trial.cell]).duration()
+                    > deadline
+            }) {
                 return Ok(Some(Stopped::TimeBudget));
             }
             if !self.one(trial, &mut helpers, folder).await? {
@@ -93,10 +100,21 @@ impl Walk<'_> {
             repetition: trial.repetition,
         });
         for attempt in 1..=ATTEMPTS {
-            let name = format!("sweep-{}-{}-{attempt}", self.context.owner.run, trial.position);
+            let name = format!(
+                "sweep-{}-{}-{attempt}",
+                self.context.owner.run, trial.position
+            );
             let mut pod = Pod::new(name);
             let on_phase = |phase| self.progress.event(&Event::TrialPhase { phase });
-            let run = trial::run(self.context, trial, (cell.id(), cell.control(), cell.factors(self.matrix)), &settings, helpers, &mut pod, &on_phase);
+            let run = trial::run(
+                self.context,
+                trial,
+                (cell.id(), cell.control(), cell.factors(self.matrix)),
+                &settings,
+                helpers,
+                &mut pod,
+                &on_phase,
+            );
             let record = tokio::select! {
                 record = run => Some(record),
                 () = self.cancel.cancelled() => None,
@@ -106,7 +124,10 @@ impl Walk<'_> {
                 return Ok(false);
             };
             record.attempts = attempt;
-            let spoiled = matches!(record.failure, Some(FailureKind::Engine | FailureKind::Harness));
+            let spoiled = matches!(
+                record.failure,
+                Some(FailureKind::Engine | FailureKind::Harness)
+            );
             if spoiled && attempt < ATTEMPTS {
                 self.notice(format!(
                     "{} repetition {} is tried again: {}",
@@ -121,7 +142,8 @@ impl Walk<'_> {
             }
             folder.append(&record)?;
             self.remove(&mut pod).await;
-            self.progress.event(&Event::TrialEnded(TrialSummary::of(&record, of)));
+            self.progress
+                .event(&Event::TrialEnded(TrialSummary::of(&record, of)));
             if record.failure == Some(FailureKind::Engine) {
                 self.await_engine().await?;
             }

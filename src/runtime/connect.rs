@@ -46,19 +46,30 @@ pub fn resolve_address(
     home: Option<&Path>,
 ) -> Result<EngineAddress, String> {
     if let Some(url) = env("DOCKER_HOST").filter(|v| !v.is_empty()) {
-        return Ok(EngineAddress { url, source: "DOCKER_HOST".to_owned() });
+        return Ok(EngineAddress {
+            url,
+            source: "DOCKER_HOST".to_owned(),
+        });
     }
-    let config_dir = env("DOCKER_CONFIG").map(PathBuf::from).or_else(|| home.map(|h| h.join(".docker")));
+    let config_dir = env("DOCKER_CONFIG")
+        .map(PathBuf::from)
+        .or_else(|| home.map(|h| h.join(".docker")));
     let named = env("DOCKER_CONTEXT").filter(|v| !v.is_empty()).or_else(|| {
         let text = fs_err::read_to_string(config_dir.as_ref()?.join("config.json")).ok()?;
-        serde_json::from_str::<CliConfig>(&text).ok()?.current_context
+        serde_json::from_str::<CliConfig>(&text)
+            .ok()?
+            .current_context
     });
     match (named.as_deref(), config_dir) {
-        (None | Some("" | "default"), _) => {
-            Ok(EngineAddress { url: DEFAULT_URL.to_owned(), source: "default".to_owned() })
-        }
+        (None | Some("" | "default"), _) => Ok(EngineAddress {
+            url: DEFAULT_URL.to_owned(),
+            source: "default".to_owned(),
+        }),
         (Some(name), Some(dir)) => context_host(&dir, name)
-            .map(|url| EngineAddress { url, source: format!("context {name}") })
+            .map(|url| EngineAddress {
+                url,
+                source: format!("context {name}"),
+            })
             .ok_or_else(|| {
                 format!(
                     "docker context {name:?} is selected but has no docker endpoint below {}; \
@@ -66,7 +77,9 @@ pub fn resolve_address(
                     dir.join("contexts/meta").display()
                 )
             }),
-        (Some(name), None) => Err(format!("docker context {name:?} is selected but there is no home directory")),
+        (Some(name), None) => Err(format!(
+            "docker context {name:?} is selected but there is no home directory"
+        )),
     }
 }
 
@@ -75,7 +88,9 @@ fn context_host(config_dir: &Path, name: &str) -> Option<String> {
     entries.flatten().find_map(|entry| {
         let text = fs_err::read_to_string(entry.path().join("meta.json")).ok()?;
         let meta: ContextMeta = serde_json::from_str(&text).ok()?;
-        (meta.name == name).then(|| meta.endpoints.get("docker")?.host.clone()).flatten()
+        (meta.name == name)
+            .then(|| meta.endpoints.get("docker")?.host.clone())
+            .flatten()
     })
 }
 
@@ -91,13 +106,21 @@ mod tests {
     fn docker_host_wins() {
         let env = |key: &str| (key == "DOCKER_HOST").then(|| "tcp://10.0.0.1:2375".to_owned());
         let address = resolve_address(&env, None).expect("address");
-        assert_eq!((address.url.as_str(), address.source.as_str()), ("tcp://10.0.0.1:2375", "DOCKER_HOST"));
+        assert_eq!(
+            (address.url.as_str(), address.source.as_str()),
+            ("tcp://10.0.0.1:2375", "DOCKER_HOST")
+        );
     }
 
     #[test]
     fn without_anything_the_default_socket() {
         let home = tempfile::tempdir().expect("tempdir");
-        assert_eq!(resolve_address(&none, Some(home.path())).expect("address").url, DEFAULT_URL);
+        assert_eq!(
+            resolve_address(&none, Some(home.path()))
+                .expect("address")
+                .url,
+            DEFAULT_URL
+        );
     }
 
     #[test]
@@ -105,7 +128,11 @@ mod tests {
         let home = tempfile::tempdir().expect("tempdir");
         let meta = home.path().join(".docker/contexts/meta/abc");
         fs_err::create_dir_all(&meta).expect("dir");
-        fs_err::write(home.path().join(".docker/config.json"), r#"{"currentContext":"colima"}"#).expect("write");
+        fs_err::write(
+            home.path().join(".docker/config.json"),
+            r#"{"currentContext":"colima"}"#,
+        )
+        .expect("write");
         fs_err::write(
             meta.join("meta.json"),
             r#"{"Name":"colima","Metadata":{},"Endpoints":{"docker":{"Host":"unix:///h/.colima/docker.sock","SkipTLSVerify":false}}}"#,
@@ -121,6 +148,9 @@ mod tests {
         let home = tempfile::tempdir().expect("tempdir");
         let env = |key: &str| (key == "DOCKER_CONTEXT").then(|| "gone".to_owned());
         let error = resolve_address(&env, Some(home.path())).expect_err("must fail");
-        assert!(error.contains("\"gone\"") && error.contains("DOCKER_HOST"), "{error}");
+        assert!(
+            error.contains("\"gone\"") && error.contains("DOCKER_HOST"),
+            "{error}"
+        );
     }
 }

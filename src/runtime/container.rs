@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bollard::container::LogOutput;
 use bollard::models::{
-    ContainerCreateBody, ContainerStateStatusEnum, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig,
-    ResourcesUlimits,
+    ContainerCreateBody, ContainerStateStatusEnum, HostConfig, HostConfigCgroupnsModeEnum,
+    HostConfigLogConfig, ResourcesUlimits,
 };
 use bollard::query_parameters as query;
 use futures_util::StreamExt as _;
@@ -102,9 +102,16 @@ impl ContainerSpec {
     fn body(&self, owner: &Owner) -> ContainerCreateBody {
         let (nano_cpus, cpu_period, cpu_quota) = cpu_fields(&self.limits);
         let memory = self.limits.memory.map(|b| to_i64(b.0));
-        let memory_swap = self.limits.memory.map(|b| to_i64(b.0.saturating_add(self.limits.swap.0)));
+        let memory_swap = self
+            .limits
+            .memory
+            .map(|b| to_i64(b.0.saturating_add(self.limits.swap.0)));
         let ulimits = self.nofile.map(|n| {
-            vec![ResourcesUlimits { name: Some("nofile".to_owned()), soft: Some(to_i64(n)), hard: Some(to_i64(n)) }]
+            vec![ResourcesUlimits {
+                name: Some("nofile".to_owned()),
+                soft: Some(to_i64(n)),
+                hard: Some(to_i64(n)),
+            }]
         });
         let host_config = HostConfig {
             nano_cpus,
@@ -114,15 +121,24 @@ impl ContainerSpec {
             memory_swap,
             ulimits,
             cpuset_cpus: self.cpuset.clone(),
-            network_mode: Some(self.join_network_of.as_ref().map_or("none".to_owned(), |id| format!("container:{id}"))),
+            network_mode: Some(
+                self.join_network_of
+                    .as_ref()
+                    .map_or("none".to_owned(), |id| format!("container:{id}")),
+            ),
             sysctls: (!self.sysctls.is_empty()).then(|| self.sysctls.clone().into_iter().collect()),
             cap_drop: Some(vec!["ALL".to_owned()]),
             security_opt: Some(vec!["no-new-privileges".to_owned()]),
             // The default driver may be `none` or a remote one; a failed proxy's log must be readable.
-            log_config: Some(HostConfigLogConfig { typ: Some("json-file".to_owned()), config: None }),
+            log_config: Some(HostConfigLogConfig {
+                typ: Some("json-file".to_owned()),
+                config: None,
+            }),
             pid_mode: self.host_view.then(|| "host".to_owned()),
             cgroupns_mode: self.host_view.then_some(HostConfigCgroupnsModeEnum::HOST),
-            binds: self.host_view.then(|| vec!["/sys/fs/cgroup:/sys/fs/cgroup:ro".to_owned()]),
+            binds: self
+                .host_view
+                .then(|| vec!["/sys/fs/cgroup:/sys/fs/cgroup:ro".to_owned()]),
             ..Default::default()
         };
         ContainerCreateBody {
@@ -143,10 +159,16 @@ fn cpu_fields(limits: &Limits) -> (Option<i64>, Option<i64>, Option<i64>) {
     const DEFAULT_PERIOD: Micros = Micros(100_000);
     match limits.cpu {
         None => (None, None, None),
-        Some(cpu) if limits.cpu_period == DEFAULT_PERIOD => (Some(to_i64(cpu.0 * 1_000_000)), None, None),
+        Some(cpu) if limits.cpu_period == DEFAULT_PERIOD => {
+            (Some(to_i64(cpu.0 * 1_000_000)), None, None)
+        }
         Some(cpu) => {
             let period = limits.cpu_period.0;
-            (None, Some(to_i64(period)), Some(to_i64(period * cpu.0 / 1000)))
+            (
+                None,
+                Some(to_i64(period)),
+                Some(to_i64(period * cpu.0 / 1000)),
+            )
         }
     }
 }
@@ -176,7 +198,9 @@ enum ArchiveContent {
 
 impl Default for Archive {
     fn default() -> Self {
-        Self { content: ArchiveContent::Building(tar::Builder::new(Vec::new())) }
+        Self {
+            content: ArchiveContent::Building(tar::Builder::new(Vec::new())),
+        }
     }
 }
 
@@ -184,7 +208,9 @@ impl Archive {
     /// An archive that is one already.
     #[must_use]
     pub fn from_tar(tar: Vec<u8>) -> Self {
-        Self { content: ArchiveContent::Finished(tar) }
+        Self {
+            content: ArchiveContent::Finished(tar),
+        }
     }
 
     /// Adds a file (absolute path) with its mode and owner.
@@ -198,16 +224,18 @@ impl Archive {
         if let ArchiveContent::Building(builder) = &mut self.content {
             builder
                 .append_data(&mut header, path.trim_start_matches('/'), contents)
-                .expect("writing a tar to memory fails only for a path that validation has refused");
+                .expect(
+                    "writing a tar to memory fails only for a path that validation has refused",
+                );
         }
         self
     }
 
     fn finish(self) -> Vec<u8> {
         match self.content {
-            ArchiveContent::Building(builder) => {
-                builder.into_inner().expect("finishing a tar in memory does not fail")
-            }
+            ArchiveContent::Building(builder) => builder
+                .into_inner()
+                .expect("finishing a tar in memory does not fail"),
             ArchiveContent::Finished(tar) => tar,
         }
     }
@@ -215,7 +243,9 @@ impl Archive {
 
 /// Lines of a container's standard output; its standard error is kept aside.
 pub struct LineStream {
-    output: std::pin::Pin<Box<dyn futures_util::Stream<Item = Result<LogOutput, bollard::errors::Error>> + Send>>,
+    output: std::pin::Pin<
+        Box<dyn futures_util::Stream<Item = Result<LogOutput, bollard::errors::Error>> + Send>,
+    >,
     buffer: Vec<u8>,
     /// Last part of standard error, at most 16 KiB.
     pub stderr_tail: String,
@@ -236,8 +266,18 @@ impl LineStream {
             }
             match self.output.next().await {
                 None if self.buffer.is_empty() => return Ok(None),
-                None => return Ok(Some(String::from_utf8_lossy(&std::mem::take(&mut self.buffer)).into_owned())),
-                Some(Err(e)) => return Err(EngineError::from_bollard("read the output of", "the agent", e)),
+                None => {
+                    return Ok(Some(
+                        String::from_utf8_lossy(&std::mem::take(&mut self.buffer)).into_owned(),
+                    ));
+                }
+                Some(Err(e)) => {
+                    return Err(EngineError::from_bollard(
+                        "read the output of",
+                        "the agent",
+                        e,
+                    ));
+                }
                 Some(Ok(LogOutput::StdErr { message })) => self.keep_stderr(&message),
                 Some(Ok(other)) => self.buffer.extend_from_slice(&other.into_bytes()),
             }
@@ -271,11 +311,24 @@ impl Engine {
     ///
     /// # Errors
     /// The engine's refusal (a bad value, a taken name, a missing image), or its silence.
-    pub async fn create(&self, spec: &ContainerSpec, owner: &Owner) -> Result<Created, EngineError> {
-        let options = query::CreateContainerOptionsBuilder::new().name(&spec.name).build();
-        let future = self.docker.create_container(Some(options), spec.body(owner));
-        let answer = self.call("create the container", &spec.name, LONG, future).await?;
-        Ok(Created { id: answer.id, warnings: answer.warnings })
+    pub async fn create(
+        &self,
+        spec: &ContainerSpec,
+        owner: &Owner,
+    ) -> Result<Created, EngineError> {
+        let options = query::CreateContainerOptionsBuilder::new()
+            .name(&spec.name)
+            .build();
+        let future = self
+            .docker
+            .create_container(Some(options), spec.body(owner));
+        let answer = self
+            .call("create the container", &spec.name, LONG, future)
+            .await?;
+        Ok(Created {
+            id: answer.id,
+            warnings: answer.warnings,
+        })
     }
 
     /// Uploads files into a created container.
@@ -283,9 +336,17 @@ impl Engine {
     /// # Errors
     /// The engine's refusal or silence.
     pub async fn upload(&self, id: &str, archive: Archive) -> Result<(), EngineError> {
-        let options = query::UploadToContainerOptionsBuilder::new().path("/").build();
+        let options = query::UploadToContainerOptionsBuilder::new()
+            .path("/")
+            .build();
         let body = bollard::body_full(archive.finish().into());
-        self.call("upload files to", id, LONG, self.docker.upload_to_container(id, Some(options), body)).await
+        self.call(
+            "upload files to",
+            id,
+            LONG,
+            self.docker.upload_to_container(id, Some(options), body),
+        )
+        .await
     }
 
     /// Starts a container.
@@ -293,7 +354,13 @@ impl Engine {
     /// # Errors
     /// The engine's or the runtime's refusal, or its silence.
     pub async fn start(&self, id: &str) -> Result<(), EngineError> {
-        self.call("start the container", id, LONG, self.docker.start_container(id, None)).await
+        self.call(
+            "start the container",
+            id,
+            LONG,
+            self.docker.start_container(id, None),
+        )
+        .await
     }
 
     /// Attaches to a created container's output before it starts, so that no line depends on a log driver.
@@ -301,9 +368,24 @@ impl Engine {
     /// # Errors
     /// The engine's refusal or silence.
     pub async fn attach(&self, id: &str) -> Result<LineStream, EngineError> {
-        let options = query::AttachContainerOptionsBuilder::new().stream(true).stdout(true).stderr(true).build();
-        let attached = self.call("attach to", id, SHORT, self.docker.attach_container(id, Some(options))).await?;
-        Ok(LineStream { output: attached.output, buffer: Vec::new(), stderr_tail: String::new() })
+        let options = query::AttachContainerOptionsBuilder::new()
+            .stream(true)
+            .stdout(true)
+            .stderr(true)
+            .build();
+        let attached = self
+            .call(
+                "attach to",
+                id,
+                SHORT,
+                self.docker.attach_container(id, Some(options)),
+            )
+            .await?;
+        Ok(LineStream {
+            output: attached.output,
+            buffer: Vec::new(),
+            stderr_tail: String::new(),
+        })
     }
 
     /// What the engine says of a container now; `None` if it is gone.
@@ -320,11 +402,18 @@ impl Engine {
         let state = answer.state.unwrap_or_default();
         let ended = matches!(
             state.status,
-            Some(ContainerStateStatusEnum::EXITED | ContainerStateStatusEnum::DEAD | ContainerStateStatusEnum::CREATED)
+            Some(
+                ContainerStateStatusEnum::EXITED
+                    | ContainerStateStatusEnum::DEAD
+                    | ContainerStateStatusEnum::CREATED
+            )
         );
         Ok(Some(ContainerEnd {
             id: id.to_owned(),
-            state: state.status.map(|s| s.to_string()).filter(|s| !s.is_empty()),
+            state: state
+                .status
+                .map(|s| s.to_string())
+                .filter(|s| !s.is_empty()),
             exit_code: state.exit_code.filter(|_| ended),
             oom_killed: state.oom_killed,
             error: state.error.filter(|e| !e.is_empty()),
@@ -334,7 +423,11 @@ impl Engine {
 
     /// The last lines of a container's log, at most 16 KiB; `None` if they cannot be had.
     pub async fn log_tail(&self, id: &str) -> Option<String> {
-        let options = query::LogsOptionsBuilder::new().stdout(true).stderr(true).tail("50").build();
+        let options = query::LogsOptionsBuilder::new()
+            .stdout(true)
+            .stderr(true)
+            .tail("50")
+            .build();
         let mut stream = self.docker.logs(id, Some(options));
         let collect = async {
             let mut text = String::new();
@@ -344,7 +437,11 @@ impl Engine {
             text
         };
         let text = tokio::time::timeout(SHORT, collect).await.ok()?;
-        let start = text.char_indices().rev().nth(16 * 1024).map_or(0, |(i, _)| i);
+        let start = text
+            .char_indices()
+            .rev()
+            .nth(16 * 1024)
+            .map_or(0, |(i, _)| i);
         Some(text[start..].trim_end().to_owned()).filter(|t| !t.is_empty())
     }
 
@@ -375,8 +472,19 @@ impl Engine {
     /// # Errors
     /// The engine's refusal or silence.
     pub async fn remove(&self, id: &str) -> Result<(), EngineError> {
-        let options = query::RemoveContainerOptionsBuilder::new().force(true).v(true).build();
-        match self.call("remove the container", id, SHORT, self.docker.remove_container(id, Some(options))).await {
+        let options = query::RemoveContainerOptionsBuilder::new()
+            .force(true)
+            .v(true)
+            .build();
+        match self
+            .call(
+                "remove the container",
+                id,
+                SHORT,
+                self.docker.remove_container(id, Some(options)),
+            )
+            .await
+        {
             Err(e) if e.status() == Some(404) => Ok(()),
             // 409: a removal is in progress already; wait for its end by looking.
             Err(e) if e.status() == Some(409) => self.wait_until_gone(id, e).await,
@@ -404,13 +512,32 @@ impl Engine {
         label: &str,
     ) -> Result<Vec<(String, String, HashMap<String, String>)>, EngineError> {
         let filters = HashMap::from([("label".to_owned(), vec![label.to_owned()])]);
-        let options = query::ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
-        let list = self.call("list", "containers", SHORT, self.docker.list_containers(Some(options))).await?;
+        let options = query::ListContainersOptionsBuilder::new()
+            .all(true)
+            .filters(&filters)
+            .build();
+        let list = self
+            .call(
+                "list",
+                "containers",
+                SHORT,
+                self.docker.list_containers(Some(options)),
+            )
+            .await?;
         Ok(list
             .into_iter()
             .filter_map(|c| {
-                let name = c.names.unwrap_or_default().into_iter().next().unwrap_or_default();
-                Some((c.id?, name.trim_start_matches('/').to_owned(), c.labels.unwrap_or_default()))
+                let name = c
+                    .names
+                    .unwrap_or_default()
+                    .into_iter()
+                    .next()
+                    .unwrap_or_default();
+                Some((
+                    c.id?,
+                    name.trim_start_matches('/').to_owned(),
+                    c.labels.unwrap_or_default(),
+                ))
             })
             .collect())
     }
@@ -432,9 +559,19 @@ mod tests {
         assert_eq!(cpu_fields(&limits), (Some(125_000_000), None, None));
         limits.cpu_period = Micros(10_000);
         assert_eq!(cpu_fields(&limits), (None, Some(10_000), Some(1_250)));
-        let spec = ContainerSpec { limits, ..ContainerSpec::new(Role::Proxy, "n".to_owned(), "i") };
-        let host = spec.body(&Owner::current("run")).host_config.expect("host config");
-        assert_eq!(host.memory_swap, Some(80 << 20), "swap comes on top of memory");
+        let spec = ContainerSpec {
+            limits,
+            ..ContainerSpec::new(Role::Proxy, "n".to_owned(), "i")
+        };
+        let host = spec
+            .body(&Owner::current("run"))
+            .host_config
+            .expect("host config");
+        assert_eq!(
+            host.memory_swap,
+            Some(80 << 20),
+            "swap comes on top of memory"
+        );
         assert_eq!(host.network_mode.as_deref(), Some("none"));
         assert_eq!(host.cap_drop, Some(vec!["ALL".to_owned()]));
     }

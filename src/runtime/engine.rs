@@ -26,7 +26,9 @@ pub struct Engine {
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Engine")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }
 
@@ -92,12 +94,13 @@ impl Engine {
     /// [`EngineError::Unreachable`] with the remedy.
     pub async fn connect() -> Result<Self, EngineError> {
         let home = std::env::home_dir();
-        let address = super::connect::resolve_address(&|key| std::env::var(key).ok(), home.as_deref())
-            .map_err(|cause| EngineError::Unreachable {
-                address: "the selected docker context".to_owned(),
-                cause,
-                remedy: "see `docker context ls`".to_owned(),
-            })?;
+        let address =
+            super::connect::resolve_address(&|key| std::env::var(key).ok(), home.as_deref())
+                .map_err(|cause| EngineError::Unreachable {
+                    address: "the selected docker context".to_owned(),
+                    cause,
+                    remedy: "see `docker context ls`".to_owned(),
+                })?;
         Self::connect_to(address).await
     }
 
@@ -121,15 +124,24 @@ impl Engine {
         }
         .map_err(|e| unreachable(with_sources(&e)))?;
         let version = match tokio::time::timeout(SHORT, docker.version()).await {
-            Err(_) => return Err(unreachable(format!("no answer within {} s", SHORT.as_secs()))),
+            Err(_) => {
+                return Err(unreachable(format!(
+                    "no answer within {} s",
+                    SHORT.as_secs()
+                )));
+            }
             Ok(Err(e)) => return Err(unreachable(with_sources(&e))),
             Ok(Ok(version)) => version,
         };
         let Some(api) = version.api_version else {
-            return Err(unreachable("the answer to /version has no ApiVersion: this is not a Docker engine".to_owned()));
+            return Err(unreachable(
+                "the answer to /version has no ApiVersion: this is not a Docker engine".to_owned(),
+            ));
         };
         if older_than(&api, (1, 40)) {
-            return Err(unreachable(format!("its API {api} is older than 1.40 (Docker 19.03)")));
+            return Err(unreachable(format!(
+                "its API {api} is older than 1.40 (Docker 19.03)"
+            )));
         }
         Ok(Self { docker, address })
     }
@@ -145,14 +157,34 @@ impl Engine {
     /// # Errors
     /// When the engine does not answer.
     pub async fn facts(&self) -> Result<EngineFacts, EngineError> {
-        let version = self.call("ask the version of", "the engine", SHORT, self.docker.version()).await?;
-        let info = self.call("ask for the facts of", "the engine", SHORT, self.docker.info()).await?;
+        let version = self
+            .call(
+                "ask the version of",
+                "the engine",
+                SHORT,
+                self.docker.version(),
+            )
+            .await?;
+        let info = self
+            .call(
+                "ask for the facts of",
+                "the engine",
+                SHORT,
+                self.docker.info(),
+            )
+            .await?;
         let positive = |n: Option<i64>| n.and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0);
         let components = version.components.unwrap_or_default();
         let product = ["Podman Engine", "Engine"]
             .into_iter()
             .find(|name| components.iter().any(|c| c.name == *name))
-            .map(|name| if name == "Engine" { "Docker Engine".to_owned() } else { name.to_owned() });
+            .map(|name| {
+                if name == "Engine" {
+                    "Docker Engine".to_owned()
+                } else {
+                    name.to_owned()
+                }
+            });
         let security = info.security_options.unwrap_or_default();
         Ok(EngineFacts {
             address: self.address.url.clone(),
@@ -161,8 +193,14 @@ impl Engine {
             version: version.version,
             api_version: version.api_version,
             storage_driver: info.driver,
-            cgroup_driver: info.cgroup_driver.map(|d| d.to_string()).filter(|d| !d.is_empty()),
-            cgroup_version: info.cgroup_version.map(|v| v.to_string()).filter(|v| !v.is_empty()),
+            cgroup_driver: info
+                .cgroup_driver
+                .map(|d| d.to_string())
+                .filter(|d| !d.is_empty()),
+            cgroup_version: info
+                .cgroup_version
+                .map(|v| v.to_string())
+                .filter(|v| !v.is_empty()),
             cpus: positive(info.ncpu),
             memory_bytes: positive(info.mem_total),
             kernel: info.kernel_version,
@@ -188,7 +226,11 @@ impl Engine {
         match tokio::time::timeout(deadline, future).await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(e)) => Err(EngineError::from_bollard(operation, subject, e)),
-            Err(_) => Err(EngineError::TimedOut { operation, subject: subject.to_owned(), after: deadline }),
+            Err(_) => Err(EngineError::TimedOut {
+                operation,
+                subject: subject.to_owned(),
+                after: deadline,
+            }),
         }
     }
 }
@@ -236,8 +278,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_missing_socket_names_the_remedy() {
-        let address = EngineAddress { url: "unix:///nowhere/docker.sock".to_owned(), source: "test".to_owned() };
-        let error = Engine::connect_to(address).await.expect_err("nothing there").to_string();
-        assert!(error.contains("/nowhere/docker.sock") && error.contains("DOCKER_HOST"), "{error}");
+        let address = EngineAddress {
+            url: "unix:///nowhere/docker.sock".to_owned(),
+            source: "test".to_owned(),
+        };
+        let error = Engine::connect_to(address)
+            .await
+            .expect_err("nothing there")
+            .to_string();
+        assert!(
+            error.contains("/nowhere/docker.sock") && error.contains("DOCKER_HOST"),
+            "{error}"
+        );
     }
 }

@@ -90,15 +90,33 @@ impl EngineError {
         }
     }
 
-    pub(super) fn from_bollard(operation: &'static str, subject: &str, error: bollard::errors::Error) -> Self {
+    pub(super) fn from_bollard(
+        operation: &'static str,
+        subject: &str,
+        error: bollard::errors::Error,
+    ) -> Self {
         use bollard::errors::Error as E;
         let subject = subject.to_owned();
         match error {
-            E::DockerResponseServerError { status_code, message } => {
-                Self::Refused { operation, subject, status: status_code, message: message.trim().to_owned() }
-            }
-            E::RequestTimeoutError => Self::TimedOut { operation, subject, after: super::engine::CLIENT_TIMEOUT },
-            other => Self::Broken { operation, subject, cause: with_sources(&other) },
+            E::DockerResponseServerError {
+                status_code,
+                message,
+            } => Self::Refused {
+                operation,
+                subject,
+                status: status_code,
+                message: message.trim().to_owned(),
+            },
+            E::RequestTimeoutError => Self::TimedOut {
+                operation,
+                subject,
+                after: super::engine::CLIENT_TIMEOUT,
+            },
+            other => Self::Broken {
+                operation,
+                subject,
+                cause: with_sources(&other),
+            },
         }
     }
 }

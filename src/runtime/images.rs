@@ -35,7 +35,15 @@ impl Engine {
     /// # Errors
     /// The engine's refusal or silence.
     pub async fn image(&self, name: &str) -> Result<Option<ImageFacts>, EngineError> {
-        match self.call("inspect the image", name, SHORT, self.docker.inspect_image(name)).await {
+        match self
+            .call(
+                "inspect the image",
+                name,
+                SHORT,
+                self.docker.inspect_image(name),
+            )
+            .await
+        {
             Ok(found) => {
                 let config = found.config.unwrap_or_default();
                 Ok(Some(ImageFacts {
@@ -59,12 +67,20 @@ impl Engine {
             return Ok(found);
         }
         self.pull(name).await?;
-        self.image(name).await?.ok_or_else(|| no_image(name, "the pull ended without an error and without the image"))
+        self.image(name).await?.ok_or_else(|| {
+            no_image(
+                name,
+                "the pull ended without an error and without the image",
+            )
+        })
     }
 
     async fn pull(&self, name: &str) -> Result<(), EngineError> {
         // Without a tag the engine would pull every tag there is.
-        let has_tag = name.rsplit('/').next().is_some_and(|last| last.contains(':') || last.contains('@'));
+        let has_tag = name
+            .rsplit('/')
+            .next()
+            .is_some_and(|last| last.contains(':') || last.contains('@'));
         let mut options = query::CreateImageOptionsBuilder::new().from_image(name);
         if !has_tag {
             options = options.tag("latest");
@@ -73,7 +89,12 @@ impl Engine {
         loop {
             // Between two lines of progress there may be a long download, but not a silent one.
             match tokio::time::timeout(LONG, stream.next()).await {
-                Err(_) => return Err(no_image(name, &format!("the pull was silent for {} s", LONG.as_secs()))),
+                Err(_) => {
+                    return Err(no_image(
+                        name,
+                        &format!("the pull was silent for {} s", LONG.as_secs()),
+                    ));
+                }
                 Ok(None) => return Ok(()),
                 Ok(Some(Ok(_))) => {}
                 Ok(Some(Err(e))) => {
@@ -111,12 +132,15 @@ impl Engine {
             }
             Ok(())
         };
-        self.call("import the image", &request.name, LONG, drain).await?;
+        self.call("import the image", &request.name, LONG, drain)
+            .await?;
         let name = format!("{repo}:{tag}");
-        self.image(&name).await?.ok_or_else(|| EngineError::CannotBuildImage {
-            image: name,
-            cause: "the import ended without an error and without the image".to_owned(),
-        })
+        self.image(&name)
+            .await?
+            .ok_or_else(|| EngineError::CannotBuildImage {
+                image: name,
+                cause: "the import ended without an error and without the image".to_owned(),
+            })
     }
 }
 
@@ -126,12 +150,26 @@ impl Engine {
     /// # Errors
     /// The engine's refusal or silence.
     pub async fn remove_images_of(&self, repository: &str) -> Result<Vec<String>, EngineError> {
-        let filters = std::collections::HashMap::from([("reference".to_owned(), vec![repository.to_owned()])]);
-        let options = query::ListImagesOptionsBuilder::new().filters(&filters).build();
-        let list = self.call("list", "images", SHORT, self.docker.list_images(Some(options))).await?;
+        let filters = std::collections::HashMap::from([(
+            "reference".to_owned(),
+            vec![repository.to_owned()],
+        )]);
+        let options = query::ListImagesOptionsBuilder::new()
+            .filters(&filters)
+            .build();
+        let list = self
+            .call(
+                "list",
+                "images",
+                SHORT,
+                self.docker.list_images(Some(options)),
+            )
+            .await?;
         let mut removed = Vec::new();
         for tag in list.into_iter().flat_map(|image| image.repo_tags) {
-            let future = self.docker.remove_image(&tag, None::<query::RemoveImageOptions>, None);
+            let future = self
+                .docker
+                .remove_image(&tag, None::<query::RemoveImageOptions>, None);
             match self.call("remove the image", &tag, SHORT, future).await {
                 Ok(_) => removed.push(tag),
                 // In use by a live run.

@@ -101,7 +101,9 @@ pub fn owner_state(
 ) -> Ownership {
     match owner {
         Some(owner) if !host.is_empty() && owner.host == host => {
-            if owner.boot == boot && start_of(owner.pid).as_deref() == Some(owner.pid_start.as_str()) {
+            if owner.boot == boot
+                && start_of(owner.pid).as_deref() == Some(owner.pid_start.as_str())
+            {
                 Ownership::Alive
             } else {
                 Ownership::Dead
@@ -123,7 +125,11 @@ impl Engine {
             let owner = Owner::from_labels(&labels);
             if owner_state(owner.as_ref(), &host, &boot, &process_start) == Ownership::Dead {
                 let error = self.remove(&id).await.err().map(|e| e.to_string());
-                removed.push(Removed { name, run: owner.map(|o| o.run).unwrap_or_default(), error });
+                removed.push(Removed {
+                    name,
+                    run: owner.map(|o| o.run).unwrap_or_default(),
+                    error,
+                });
             }
         }
         Ok(removed)
@@ -137,7 +143,11 @@ impl Engine {
         let list = self.labelled(&format!("{RUN}={run}")).await?;
         let removals = list.into_iter().map(|(id, name, _)| async move {
             let error = self.remove(&id).await.err().map(|e| e.to_string());
-            Removed { name, run: run.to_owned(), error }
+            Removed {
+                name,
+                run: run.to_owned(),
+                error,
+            }
         });
         Ok(futures_util::future::join_all(removals).await)
     }
@@ -167,11 +177,18 @@ fn machine_id() -> String {
         .ok()
         .map(|t| t.trim().to_owned())
         .filter(|t| !t.is_empty())
-        .unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned())
+        .unwrap_or_else(|| {
+            rustix::system::uname()
+                .nodename()
+                .to_string_lossy()
+                .into_owned()
+        })
 }
 
 fn boot_id() -> String {
-    fs_err::read_to_string("/proc/sys/kernel/random/boot_id").map(|t| t.trim().to_owned()).unwrap_or_default()
+    fs_err::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map(|t| t.trim().to_owned())
+        .unwrap_or_default()
 }
 
 /// Start time of a process in clock ticks since boot, the 22nd field of its stat file; `None` if it is gone or dying.
@@ -180,7 +197,9 @@ fn process_start(pid: u32) -> Option<String> {
     // The second field is a name in parentheses that may hold anything, so count from its end.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?;
-    (state != "Z" && state != "X").then(|| fields.nth(18).map(str::to_owned)).flatten()
+    (state != "Z" && state != "X")
+        .then(|| fields.nth(18).map(str::to_owned))
+        .flatten()
 }
 
 #[cfg(test)]
@@ -193,9 +212,27 @@ mod tests {
         assert!(!me.pid_start.is_empty());
         let state = |owner: Option<&Owner>| owner_state(owner, &me.host, &me.boot, &process_start);
         assert_eq!(state(Some(&me)), Ownership::Alive);
-        assert_eq!(state(Some(&Owner { pid_start: "1".to_owned(), ..me.clone() })), Ownership::Dead);
-        assert_eq!(state(Some(&Owner { boot: "other".to_owned(), ..me.clone() })), Ownership::Dead);
-        assert_eq!(state(Some(&Owner { host: "elsewhere".to_owned(), ..me.clone() })), Ownership::Unknown);
+        assert_eq!(
+            state(Some(&Owner {
+                pid_start: "1".to_owned(),
+                ..me.clone()
+            })),
+            Ownership::Dead
+        );
+        assert_eq!(
+            state(Some(&Owner {
+                boot: "other".to_owned(),
+                ..me.clone()
+            })),
+            Ownership::Dead
+        );
+        assert_eq!(
+            state(Some(&Owner {
+                host: "elsewhere".to_owned(),
+                ..me.clone()
+            })),
+            Ownership::Unknown
+        );
         assert_eq!(state(None), Ownership::Unknown);
     }
 
@@ -203,6 +240,9 @@ mod tests {
     fn labels_carry_the_owner() {
         let me = Owner::current("run-1");
         assert_eq!(Owner::from_labels(&me.labels(Role::Proxy)), Some(me));
-        assert_eq!(Owner::from_labels(&HashMap::from([(RUN.to_owned(), "x".to_owned())])), None);
+        assert_eq!(
+            Owner::from_labels(&HashMap::from([(RUN.to_owned(), "x".to_owned())])),
+            None
+        );
     }
 }

@@ -22,18 +22,29 @@ impl AgentLink {
     /// Waits until the agent watches, so that nothing of the proxy's start is missed.
     pub(super) async fn until_watching(&mut self) -> Result<(), String> {
         match tokio::time::timeout(HELLO, self.next()).await {
-            Err(_) => Err(format!("the agent said nothing within {} s{}", HELLO.as_secs(), self.stderr())),
+            Err(_) => Err(format!(
+                "the agent said nothing within {} s{}",
+                HELLO.as_secs(),
+                self.stderr()
+            )),
             Ok(Ok(AgentEvent::Watching { version })) if version == crate::VERSION => Ok(()),
-            Ok(Ok(AgentEvent::Watching { version })) => {
-                Err(format!("the agent is version {version} and this is {}; run `sweep clean --images`", crate::VERSION))
-            }
+            Ok(Ok(AgentEvent::Watching { version })) => Err(format!(
+                "the agent is version {version} and this is {}; run `sweep clean --images`",
+                crate::VERSION
+            )),
             Ok(Ok(AgentEvent::Failed { error })) | Ok(Err(error)) => Err(error),
-            Ok(Ok(other)) => Err(format!("the agent began with an unexpected line: {other:?}")),
+            Ok(Ok(other)) => Err(format!(
+                "the agent began with an unexpected line: {other:?}"
+            )),
         }
     }
 
     /// Waits for the result, passing phases on.
-    pub(super) async fn result(&mut self, budget: Duration, on_phase: &OnPhase<'_>) -> Result<AgentResult, String> {
+    pub(super) async fn result(
+        &mut self,
+        budget: Duration,
+        on_phase: &OnPhase<'_>,
+    ) -> Result<AgentResult, String> {
         let read = async {
             loop {
                 match self.next().await? {
@@ -46,7 +57,11 @@ impl AgentLink {
         };
         match tokio::time::timeout(budget, read).await {
             Ok(result) => result,
-            Err(_) => Err(format!("the agent did not end within {} s{}", budget.as_secs(), self.stderr())),
+            Err(_) => Err(format!(
+                "the agent did not end within {} s{}",
+                budget.as_secs(),
+                self.stderr()
+            )),
         }
     }
 

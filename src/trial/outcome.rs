@@ -16,7 +16,11 @@ pub struct Outcome {
 
 impl Outcome {
     fn failed(failure: FailureKind, reason: String) -> Self {
-        Self { status: TrialStatus::Failed, failure: Some(failure), reasons: vec![reason] }
+        Self {
+            status: TrialStatus::Failed,
+            failure: Some(failure),
+            reasons: vec![reason],
+        }
     }
 }
 
@@ -25,44 +29,86 @@ impl Outcome {
 pub(super) fn start_was_oom(text: &str) -> bool {
     let lower = text.to_lowercase();
     // A limit below what the runtime's own init needs kills the init: its pipe then breaks off, in these words.
-    ["oom-killed", "oom killed", "memory limit too low"].iter().any(|t| lower.contains(t))
+    ["oom-killed", "oom killed", "memory limit too low"]
+        .iter()
+        .any(|t| lower.contains(t))
 }
 
 /// The proxy could not be started.
 #[must_use]
-pub fn of_start_failure(message: &str, engine_trouble: bool, end: Option<&ContainerEnd>) -> Outcome {
+pub fn of_start_failure(
+    message: &str,
+    engine_trouble: bool,
+    end: Option<&ContainerEnd>,
+) -> Outcome {
     if start_was_oom(message) || end.is_some_and(|e| e.oom_killed == Some(true)) {
-        return Outcome::failed(FailureKind::OomKilled, format!("OOM-killed at start: {message}"));
+        return Outcome::failed(
+            FailureKind::OomKilled,
+            format!("OOM-killed at start: {message}"),
+        );
     }
-    let kind = if engine_trouble { FailureKind::Engine } else { FailureKind::StartFailed };
+    let kind = if engine_trouble {
+        FailureKind::Engine
+    } else {
+        FailureKind::StartFailed
+    };
     Outcome::failed(kind, message.to_owned())
 }
 
 /// The agent reported; `end` is the proxy's container just after that and before `sweep` stopped it, `None` in a
 /// `direct` control.
 #[must_use]
-pub fn of_agent_result(result: &AgentResult, end: Option<&ContainerEnd>, ready_deadline_s: f64) -> Outcome {
-    let oom_kills = result.probe.counters_last.as_ref().and_then(|c| c.oom_kill).unwrap_or(0);
+pub fn of_agent_result(
+    result: &AgentResult,
+    end: Option<&ContainerEnd>,
+    ready_deadline_s: f64,
+) -> Outcome {
+    let oom_kills = result
+        .probe
+        .counters_last
+        .as_ref()
+        .and_then(|c| c.oom_kill)
+        .unwrap_or(0);
     let exited = end.is_some_and(|e| e.state.as_deref() != Some("running"));
     let flagged = end.is_some_and(|e| e.oom_killed == Some(true));
     if flagged || oom_kills > 0 {
-        let exit = end.and_then(|e| e.exit_code).map_or(String::new(), |c| format!(", exit code {c}"));
-        let flag = if flagged { "the engine's OOM flag is set" } else { "the engine's OOM flag is not set" };
+        let exit = end
+            .and_then(|e| e.exit_code)
+            .map_or(String::new(), |c| format!(", exit code {c}"));
+        let flag = if flagged {
+            "the engine's OOM flag is set"
+        } else {
+            "the engine's OOM flag is not set"
+        };
         return Outcome::failed(
             FailureKind::OomKilled,
-            format!("OOM-killed: the kernel killed {oom_kills} process(es) seen by the counters, {flag}{exit}"),
+            format!(
+                "OOM-killed: the kernel killed {oom_kills} process(es) seen by the counters, {flag}{exit}"
+            ),
         );
     }
     if exited {
-        let code = end.and_then(|e| e.exit_code).map_or("unknown".to_owned(), |c| c.to_string());
-        return Outcome::failed(FailureKind::Exited, format!("the proxy exited by itself, exit code {code}"));
+        let code = end
+            .and_then(|e| e.exit_code)
+            .map_or("unknown".to_owned(), |c| c.to_string());
+        return Outcome::failed(
+            FailureKind::Exited,
+            format!("the proxy exited by itself, exit code {code}"),
+        );
     }
     match result.outcome {
-        AgentOutcome::Measured => Outcome { status: TrialStatus::Valid, failure: None, reasons: Vec::new() },
-        AgentOutcome::ProxyGone => {
-            Outcome::failed(FailureKind::Exited, "the proxy's processes were gone before the window ended".to_owned())
+        AgentOutcome::Measured => Outcome {
+            status: TrialStatus::Valid,
+            failure: None,
+            reasons: Vec::new(),
+        },
+        AgentOutcome::ProxyGone => Outcome::failed(
+            FailureKind::Exited,
+            "the proxy's processes were gone before the window ended".to_owned(),
+        ),
+        AgentOutcome::NotReady => {
+            Outcome::failed(FailureKind::NotReady, not_ready(result, ready_deadline_s))
         }
-        AgentOutcome::NotReady => Outcome::failed(FailureKind::NotReady, not_ready(result, ready_deadline_s)),
     }
 }
 
@@ -76,7 +122,9 @@ fn not_ready(result: &AgentResult, ready_deadline_s: f64) -> String {
         Some((throttled, periods)) => format!(", throttled in {throttled} of {periods} periods"),
         None => String::new(),
     };
-    format!("not ready: alive but no answer within {ready_deadline_s:.1} s, not OOM-killed, {faults}{throttled}")
+    format!(
+        "not ready: alive but no answer within {ready_deadline_s:.1} s, not OOM-killed, {faults}{throttled}"
+    )
 }
 
 #[cfg(test)]
@@ -84,13 +132,24 @@ mod tests {
     use super::*;
     use crate::probe::report::{Counters, ProbeReport};
 
-    fn result(outcome: AgentOutcome, oom_kill: Option<u64>, pgmajfault: Option<u64>) -> AgentResult {
-        let counters = Counters { oom_kill, pgmajfault, ..Counters::default() };
+    fn result(
+        outcome: AgentOutcome,
+        oom_kill: Option<u64>,
+        pgmajfault: Option<u64>,
+    ) -> AgentResult {
+        let counters = Counters {
+            oom_kill,
+            pgmajfault,
+            ..Counters::default()
+        };
         AgentResult {
             outcome,
             ready_after_us: None,
             load: None,
-            probe: ProbeReport { counters_last: Some(counters), ..ProbeReport::default() },
+            probe: ProbeReport {
+                counters_last: Some(counters),
+                ..ProbeReport::default()
+            },
             upstream: None,
             agent_cpu_usec: None,
         }
@@ -137,16 +196,31 @@ mod tests {
             15.5,
         );
         assert_eq!(outcome.failure, Some(FailureKind::NotReady));
-        assert!(outcome.reasons[0].contains("87000 major faults"), "{outcome:?}");
-        let unknown =
-            of_agent_result(&result(AgentOutcome::NotReady, None, None), Some(&end("running", None, false)), 15.5);
-        assert!(unknown.reasons[0].contains("major faults unknown"), "{unknown:?}");
+        assert!(
+            outcome.reasons[0].contains("87000 major faults"),
+            "{outcome:?}"
+        );
+        let unknown = of_agent_result(
+            &result(AgentOutcome::NotReady, None, None),
+            Some(&end("running", None, false)),
+            15.5,
+        );
+        assert!(
+            unknown.reasons[0].contains("major faults unknown"),
+            "{unknown:?}"
+        );
     }
 
     #[test]
     fn the_runtimes_words_for_too_little_memory_are_oom() {
         let text = "OCI runtime create failed: container init was OOM-killed (memory limit too low?): unknown";
-        assert_eq!(of_start_failure(text, true, None).failure, Some(FailureKind::OomKilled));
-        assert_eq!(of_start_failure("no such file", false, None).failure, Some(FailureKind::StartFailed));
+        assert_eq!(
+            of_start_failure(text, true, None).failure,
+            Some(FailureKind::OomKilled)
+        );
+        assert_eq!(
+            of_start_failure("no such file", false, None).failure,
+            Some(FailureKind::StartFailed)
+        );
     }
 }

@@ -36,7 +36,10 @@ impl Pod {
     /// A pod without containers yet; `name` begins the names of all of them.
     #[must_use]
     pub fn new(name: String) -> Self {
-        Self { name, ..Self::default() }
+        Self {
+            name,
+            ..Self::default()
+        }
     }
 
     pub(super) async fn create(
@@ -52,7 +55,8 @@ impl Pod {
         let upstream = engine.create(&upstream_spec, context.owner).await?;
         self.upstream = Some(upstream.id.clone());
 
-        let mut agent_spec = ContainerSpec::new(Role::Agent, name(Role::Agent), context.tools_image);
+        let mut agent_spec =
+            ContainerSpec::new(Role::Agent, name(Role::Agent), context.tools_image);
         agent_spec.cmd = vec!["agent".to_owned(), JOB_PATH.to_owned()];
         agent_spec.join_network_of = Some(upstream.id.clone());
         agent_spec.nofile = Some(HARNESS_NOFILE.max(settings.proxy.nofile));
@@ -98,7 +102,8 @@ impl Pod {
         let text = serde_json::to_vec(job).expect("a job is plain data");
         let mut archive = Archive::default();
         archive.file(JOB_PATH, &text, 0o600, 0);
-        let (started, uploaded) = tokio::join!(engine.start(upstream), engine.upload(agent, archive));
+        let (started, uploaded) =
+            tokio::join!(engine.start(upstream), engine.upload(agent, archive));
         started?;
         uploaded?;
         let lines = engine.attach(agent).await?;
@@ -110,7 +115,10 @@ impl Pod {
     /// reports them, and the containers' labels let a later run or `sweep clean` find them.
     pub async fn remove(&mut self, engine: &Engine) -> Vec<String> {
         let mut errors = Vec::new();
-        let users: Vec<String> = [self.proxy.take(), self.agent.take()].into_iter().flatten().collect();
+        let users: Vec<String> = [self.proxy.take(), self.agent.take()]
+            .into_iter()
+            .flatten()
+            .collect();
         let owner = self.upstream.take();
         let removals = users.iter().chain(owner.iter()).map(|id| engine.remove(id));
         for result in futures_util::future::join_all(removals).await {
@@ -151,10 +159,12 @@ fn upstream_spec(
     ]
     .to_vec();
     if upstream.delay_distribution != D::Constant {
-        spec.cmd.push(format!("--delay-high={}", us(upstream.delay_high.0)));
+        spec.cmd
+            .push(format!("--delay-high={}", us(upstream.delay_high.0)));
     }
     if upstream.delay_distribution == D::Bimodal {
-        spec.cmd.push(format!("--delay-high-share={}", upstream.delay_high_share));
+        spec.cmd
+            .push(format!("--delay-high-share={}", upstream.delay_high_share));
     }
     spec.nofile = Some(HARNESS_NOFILE);
     spec.cpuset.clone_from(&settings.placement.upstream);
@@ -164,7 +174,12 @@ fn upstream_spec(
     spec
 }
 
-fn proxy_spec(name: String, settings: &Settings, launch: &ProxyLaunch, network_of: &str) -> ContainerSpec {
+fn proxy_spec(
+    name: String,
+    settings: &Settings,
+    launch: &ProxyLaunch,
+    network_of: &str,
+) -> ContainerSpec {
     let mut spec = ContainerSpec::new(Role::Proxy, name, &settings.proxy.image);
     spec.entrypoint.clone_from(&launch.entrypoint);
     spec.cmd.clone_from(&launch.cmd);
@@ -226,17 +241,30 @@ impl PageCacheHelpers {
             cause: e.to_string(),
         })?;
         let mut command = bundle.self_contained_command(FOLDER);
-        let mut spec =
-            ContainerSpec::new(Role::PageCache, format!("sweep-{}-page-cache-{number}", owner.run), image);
+        let mut spec = ContainerSpec::new(
+            Role::PageCache,
+            format!("sweep-{}-page-cache-{number}", owner.run),
+            image,
+        );
         spec.entrypoint = Some(vec![command.remove(0)]);
-        command.extend(["page-cache".to_owned(), if *state == PageCache::Warm { "warm" } else { "cold" }.to_owned()]);
+        command.extend([
+            "page-cache".to_owned(),
+            if *state == PageCache::Warm {
+                "warm"
+            } else {
+                "cold"
+            }
+            .to_owned(),
+        ]);
         spec.cmd = command;
         spec.user = Some("0".to_owned());
         let created = engine.create(&spec, owner).await?;
         let mut tar = Vec::new();
-        bundle.write_self_contained(FOLDER, &mut tar).map_err(|e| EngineError::CannotBuildImage {
-            image: image.clone(),
-            cause: e.to_string(),
+        bundle.write_self_contained(FOLDER, &mut tar).map_err(|e| {
+            EngineError::CannotBuildImage {
+                image: image.clone(),
+                cause: e.to_string(),
+            }
         })?;
         engine.upload(&created.id, Archive::from_tar(tar)).await?;
         Ok(created.id)

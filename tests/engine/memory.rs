@@ -27,17 +27,39 @@ fn engine_a_killed_and_a_hung_proxy_are_findings_and_the_rest_is_valid() {
     assert_eq!(of_memory(&trials, 128).status, TrialStatus::Valid);
 
     let killed = of_memory(&trials, 6);
-    assert_eq!((killed.status, killed.failure), (TrialStatus::Failed, Some(FailureKind::OomKilled)), "{killed:?}");
+    assert_eq!(
+        (killed.status, killed.failure),
+        (TrialStatus::Failed, Some(FailureKind::OomKilled)),
+        "{killed:?}"
+    );
 
     let small = of_memory(&trials, 8);
     if storage_driver() == "fuse-overlayfs" {
         // Each container has its own page cache there: reclaim always finds file pages, and nothing is killed.
-        assert_eq!(small.failure, Some(FailureKind::NotReady), "{:?}", small.reasons);
-        let counters = small.agent.as_ref().and_then(|a| a.probe.counters_last.as_ref()).expect("last counters");
+        assert_eq!(
+            small.failure,
+            Some(FailureKind::NotReady),
+            "{:?}",
+            small.reasons
+        );
+        let counters = small
+            .agent
+            .as_ref()
+            .and_then(|a| a.probe.counters_last.as_ref())
+            .expect("last counters");
         assert!(counters.pgmajfault.expect("known") > 1000, "{counters:?}");
-        assert!(small.reasons[0].contains("major faults"), "{:?}", small.reasons);
+        assert!(
+            small.reasons[0].contains("major faults"),
+            "{:?}",
+            small.reasons
+        );
     } else {
-        assert_eq!(small.failure, Some(FailureKind::OomKilled), "{:?}", small.reasons);
+        assert_eq!(
+            small.failure,
+            Some(FailureKind::OomKilled),
+            "{:?}",
+            small.reasons
+        );
     }
     assert_nothing_left(&trials[0].run);
 }

@@ -24,12 +24,25 @@ impl Engine {
         std::fs::write(path("empty.json"), "{}").expect("write");
         let log = std::fs::File::create(path("log")).expect("create");
         let daemon = Command::new("unshare")
-            .args(["--net", "dockerd", "--storage-driver", "overlay2", "--bridge", "none", "--iptables=false"])
-            .arg("--data-root").arg(path("data"))
-            .arg("--exec-root").arg(path("exec"))
-            .arg("--pidfile").arg(path("pid"))
-            .arg("--config-file").arg(path("empty.json"))
-            .arg("-H").arg(format!("unix://{}", path("sock").display()))
+            .args([
+                "--net",
+                "dockerd",
+                "--storage-driver",
+                "overlay2",
+                "--bridge",
+                "none",
+                "--iptables=false",
+            ])
+            .arg("--data-root")
+            .arg(path("data"))
+            .arg("--exec-root")
+            .arg(path("exec"))
+            .arg("--pidfile")
+            .arg(path("pid"))
+            .arg("--config-file")
+            .arg(path("empty.json"))
+            .arg("-H")
+            .arg(format!("unix://{}", path("sock").display()))
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("clone"))
             .stderr(log)
@@ -37,7 +50,13 @@ impl Engine {
             .expect("start dockerd");
         let engine = Self { daemon, folder };
         let deadline = Instant::now() + Duration::from_secs(60);
-        while !engine.docker(&["version"]).output().expect("docker").status.success() {
+        while !engine
+            .docker(&["version"])
+            .output()
+            .expect("docker")
+            .status
+            .success()
+        {
             assert!(
                 Instant::now() < deadline,
                 "no second engine: {}",
@@ -60,10 +79,26 @@ impl Engine {
     }
 
     fn load_envoy(&self) {
-        let saved = Command::new("docker").args(["save", ENVOY]).output().expect("docker save");
-        assert!(saved.status.success(), "{}", String::from_utf8_lossy(&saved.stderr));
-        let mut load = self.docker(&["load"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("docker load");
-        load.stdin.take().expect("piped").write_all(&saved.stdout).expect("write");
+        let saved = Command::new("docker")
+            .args(["save", ENVOY])
+            .output()
+            .expect("docker save");
+        assert!(
+            saved.status.success(),
+            "{}",
+            String::from_utf8_lossy(&saved.stderr)
+        );
+        let mut load = self
+            .docker(&["load"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("docker load");
+        load.stdin
+            .take()
+            .expect("piped")
+            .write_all(&saved.stdout)
+            .expect("write");
         assert!(load.wait().expect("wait").success());
     }
 
@@ -88,7 +123,11 @@ impl Drop for Engine {
 
 fn file_bytes_at_ready(trial: &TrialRecord) -> u64 {
     let probe = &trial.agent.as_ref().expect("a result").probe;
-    probe.memory_at_ready.expect("memory at readiness").file_bytes.expect("known")
+    probe
+        .memory_at_ready
+        .expect("memory at readiness")
+        .file_bytes
+        .expect("known")
 }
 
 #[test]
@@ -99,18 +138,38 @@ fn engine_overlay2_page_cache_is_as_asked_and_decides_what_a_memory_limit_means(
     let trials = engine.run(&bench, 0);
     assert_eq!(trials.len(), 4);
     for trial in &trials {
-        assert_eq!(trial.status, TrialStatus::Valid, "{}: {:?}", trial.cell, trial.reasons);
+        assert_eq!(
+            trial.status,
+            TrialStatus::Valid,
+            "{}: {:?}",
+            trial.cell,
+            trial.reasons
+        );
         let file = file_bytes_at_ready(trial) >> 20;
         match trial.page_cache_asked {
-            PageCache::Warm => assert!(file < 5, "{file} MiB of page cache charged to a warm proxy"),
-            PageCache::Cold => assert!(file > 30, "{file} MiB of page cache charged to a cold proxy"),
+            PageCache::Warm => {
+                assert!(file < 5, "{file} MiB of page cache charged to a warm proxy")
+            }
+            PageCache::Cold => assert!(
+                file > 30,
+                "{file} MiB of page cache charged to a cold proxy"
+            ),
         }
     }
 
-    let bench = { drop(bench); Bench::new(&matrix(1, "memory = [\"8Mi\", \"64Mi\"]", "")) };
+    let bench = {
+        drop(bench);
+        Bench::new(&matrix(1, "memory = [\"8Mi\", \"64Mi\"]", ""))
+    };
     let trials = engine.run(&bench, 4);
-    let (small, fine): (Vec<_>, Vec<_>) =
-        trials.iter().partition(|t| t.limits.memory.is_some_and(|m| m.0 == 8 << 20));
-    assert_eq!(small[0].failure, Some(FailureKind::OomKilled), "{:?}", small[0].reasons);
+    let (small, fine): (Vec<_>, Vec<_>) = trials
+        .iter()
+        .partition(|t| t.limits.memory.is_some_and(|m| m.0 == 8 << 20));
+    assert_eq!(
+        small[0].failure,
+        Some(FailureKind::OomKilled),
+        "{:?}",
+        small[0].reasons
+    );
     assert_eq!(fine[0].status, TrialStatus::Valid, "{:?}", fine[0].reasons);
 }

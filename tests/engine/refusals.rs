@@ -4,14 +4,18 @@ use crate::support::{Bench, assert_code, containers, matrix};
 
 #[test]
 fn engine_a_bad_matrix_is_refused_with_every_fault_and_nothing_starts() {
-    let bench = Bench::new("[matrix]\ncpu = [0.001, \"1\", \"1000m\"]\nmemory = []\n[load]\nrat = 5\n");
+    let bench =
+        Bench::new("[matrix]\ncpu = [0.001, \"1\", \"1000m\"]\nmemory = []\n[load]\nrat = 5\n");
     let output = bench.sweep(&["run", "matrix.toml", "--out", "out"]);
     assert_code(&output, 2);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     for needle in ["0.001", "1000m", "memory", "rat", "rate"] {
         assert!(text.contains(needle), "{needle} is not in:\n{text}");
     }
-    assert!(!bench.results().exists(), "no results folder for a refused matrix");
+    assert!(
+        !bench.results().exists(),
+        "no results folder for a refused matrix"
+    );
 }
 
 #[test]
@@ -20,7 +24,10 @@ fn engine_more_cpus_than_the_engine_has_are_refused() {
     let output = bench.sweep(&["run", "matrix.toml", "--out", "out"]);
     assert_code(&output, 2);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(text.contains("5000") && text.contains("7:"), "with value and line:\n{text}");
+    assert!(
+        text.contains("5000") && text.contains("7:"),
+        "with value and line:\n{text}"
+    );
 }
 
 #[test]
@@ -30,7 +37,10 @@ fn engine_an_image_that_is_nowhere_is_refused_with_the_remedy() {
     let output = bench.sweep(&["run", "matrix.toml", "--out", "out"]);
     assert_code(&output, 3);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(text.contains("sweep-test-absent:1") && text.contains("sweep image import"), "{text}");
+    assert!(
+        text.contains("sweep-test-absent:1") && text.contains("sweep image import"),
+        "{text}"
+    );
     assert!(containers("name=sweep-test-absent").is_empty());
 }
 
@@ -44,5 +54,8 @@ fn engine_none_is_said_with_what_would_help() {
         .expect("start sweep");
     assert_code(&output, 3);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(text.contains("/nowhere/docker.sock") && text.contains("DOCKER_HOST"), "{text}");
+    assert!(
+        text.contains("/nowhere/docker.sock") && text.contains("DOCKER_HOST"),
+        "{text}"
+    );
 }

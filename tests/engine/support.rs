@@ -28,7 +28,10 @@ impl Bench {
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().expect("a temporary folder");
         std::fs::write(folder.path().join("matrix.toml"), matrix).expect("write the matrix");
-        Self { folder, _turn: turn }
+        Self {
+            folder,
+            _turn: turn,
+        }
     }
 
     pub(crate) fn results(&self) -> PathBuf {
@@ -38,7 +41,10 @@ impl Bench {
     /// `sweep ARGS…` in the bench's folder.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_sweep"));
-        command.args(args).current_dir(self.folder.path()).stdin(Stdio::null());
+        command
+            .args(args)
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null());
         command
     }
 
@@ -71,7 +77,9 @@ impl Bench {
         let (sender, events) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                let Ok(event) = serde_json::from_str::<serde_json::Value>(&line) else { continue };
+                let Ok(event) = serde_json::from_str::<serde_json::Value>(&line) else {
+                    continue;
+                };
                 if sender.send(event).is_err() {
                     return;
                 }
@@ -93,7 +101,10 @@ impl Running {
         let deadline = Instant::now() + Duration::from_secs(120);
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let event = self.events.recv_timeout(left).unwrap_or_else(|e| panic!("no {kind} event: {e}"));
+            let event = self
+                .events
+                .recv_timeout(left)
+                .unwrap_or_else(|e| panic!("no {kind} event: {e}"));
             if event["event"] == kind {
                 return event;
             }
@@ -133,19 +144,33 @@ pub(crate) fn containers(filter: &str) -> BTreeSet<String> {
         .args(["ps", "-a", "--filter", filter, "--format", "{{.Names}}"])
         .output()
         .expect("docker");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Nothing of these trials' run is left on the engine: no container, network or volume.
 pub(crate) fn assert_nothing_left(run: &str) {
-    assert_eq!(containers(&format!("label=sweep.run={run}")), BTreeSet::new());
+    assert_eq!(
+        containers(&format!("label=sweep.run={run}")),
+        BTreeSet::new()
+    );
     for kind in ["network", "volume"] {
         let output = Command::new("docker")
             .args([kind, "ls", "-q", "--filter", "label=sweep.run"])
             .output()
             .expect("docker");
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{kind}s are left");
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout),
+            "",
+            "{kind}s are left"
+        );
     }
 }
 

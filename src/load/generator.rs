@@ -129,6 +129,7 @@ impl Generator {
                         .step_by(threads as usize)
                         .map(|connection| start + connection * stagger)
                         .collect(),
+                    collect: load.mode == LoadMode::Closed,
                     per_connection: load.requests_per_connection,
                     timeout: load.timeout.0 * US,
                     connect_timeout: load.connect_timeout.0 * US,

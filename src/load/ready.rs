@@ -1,6 +1,5 @@
 //! Waiting for the first answer: a real request over a connection like the load's.
 
-use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -68,16 +67,9 @@ fn nanos(duration: Duration) -> u64 {
 fn attempt(target: &Target, dialer: &mut Dialer, give_up: u64, stop: &impl Fn() -> bool) -> bool {
     let mut io = Io::new();
     let mut conn = Conn::new(Purpose::Pool, target);
-    let mut socket = None;
-    let opened = conn.open(target, dialer, |fd, _| {
-        socket = Some(fd.as_fd().try_clone_to_owned().map_err(|error| {
-            rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::MFILE)
-        })?);
-        Ok(())
-    });
-    let (Ok(()), Some(socket)) = (opened, socket) else {
+    if conn.open(target, dialer).is_err() {
         return false;
-    };
+    }
     while clock::now() < give_up && !stop() {
         let step = if conn.stage == Stage::Connecting {
             conn.check_connected(&mut io).map(|_| ())
@@ -112,8 +104,11 @@ fn attempt(target: &Target, dialer: &mut Dialer, give_up: u64, stop: &impl Fn() 
             PollFlags::IN
         };
         let slice = give_up.saturating_sub(clock::now()).min(5 * MS);
+        let Some(socket) = conn.socket() else {
+            return false;
+        };
         let _ = poll(
-            &mut [PollFd::new(&socket, wanted)],
+            &mut [PollFd::new(socket, wanted)],
             Some(&clock::timespec(slice)),
         );
     }

@@ -1,6 +1,7 @@
 //! What connections do: open, answer, fail, and give way to others.
 
 use rustix::event::epoll::{Event, EventFlags};
+use rustix::io::Errno;
 
 use super::{BACKOFF, Worker};
 use crate::load::clock::{self, NEVER};
@@ -10,20 +11,49 @@ use crate::load::signal::{InFlight, Signal};
 
 impl Worker {
     pub(super) fn open(&mut self, index: usize) {
-        let poller = &self.poller;
         let conn = &mut self.conns[index];
         let generation = conn.generation;
-        let result = conn.open(&self.task.target, &mut self.dialer, |socket, generation| {
-            poller.add(socket, u64::from(generation) << 32 | index as u64)
-        });
+        let result = conn.open(&self.task.target, &mut self.dialer);
         let started = conn.timeline.started;
         if let Purpose::Handshake { intended } = conn.purpose {
             self.meter.handshake_started(intended, started);
         }
         self.deadlines[index] = started + self.task.connect_timeout;
         // Over loopback the connection is there already; waiting for the event would be measured as TCP's time.
-        let result = result.and_then(|()| self.check_connected(index));
+        let result = result
+            .and_then(|()| self.check_connected(index))
+            .and_then(|()| self.register(index));
         self.after(index, generation, result);
+    }
+
+    fn register(&mut self, index: usize) -> Result<(), ErrorClass> {
+        let conn = &mut self.conns[index];
+        conn.watches_writable = conn.awaits_writable();
+        let token = token(index, conn.generation);
+        let Some(socket) = conn.socket() else {
+            return Ok(());
+        };
+        self.poller
+            .add(socket, token, conn.watches_writable)
+            .map_err(|errno| match errno {
+                Errno::MFILE | Errno::NFILE | Errno::NOSPC => ErrorClass::DescriptorsExhausted,
+                _ => ErrorClass::Connect,
+            })
+    }
+
+    /// Watches a socket for being writable while that matters, and no longer.
+    fn adjust_interest(&mut self, index: usize) {
+        let conn = &mut self.conns[index];
+        let wanted = conn.awaits_writable();
+        if wanted != conn.watches_writable
+            && let Some(socket) = conn.socket()
+        {
+            let changed = self
+                .poller
+                .modify(socket, token(index, conn.generation), wanted);
+            debug_assert!(changed.is_ok());
+            conn.watches_writable = wanted;
+        }
     }
 
     fn check_connected(&mut self, index: usize) -> Result<(), ErrorClass> {
@@ -50,7 +80,12 @@ impl Worker {
         let result = if conn.stage == Stage::Connecting {
             self.check_connected(index)
         } else {
-            conn.flush().and_then(|()| {
+            let flushed = if conn.awaits_writable() {
+                conn.flush()
+            } else {
+                Ok(())
+            };
+            flushed.and_then(|()| {
                 if flags.intersects(EventFlags::IN | gone) {
                     conn.receive(&self.task.target, &mut self.io, flags.intersects(gone))
                 } else {
@@ -87,8 +122,9 @@ impl Worker {
         if conn.generation == generation {
             // Acknowledgements, when no request is about to be sent along with them.
             if result.is_ok() && !self.sending && conn.is_multiplexed() && conn.has_output() {
-                self.unflushed.push(index as u32);
+                self.collect(index, self.conns[index].heard);
             }
+            self.adjust_interest(index);
             match result {
                 Ok(()) => self.retire_if_done(index),
                 Err(class) => self.fail(index, class, clock::now()),
@@ -295,4 +331,9 @@ impl Worker {
         self.conns[index].backoff = backoff;
         self.replace(index, now, backoff);
     }
+}
+
+/// What the poller gives back with an event: which slot, and which socket of it.
+fn token(index: usize, generation: u32) -> u64 {
+    u64::from(generation) << 32 | index as u64
 }

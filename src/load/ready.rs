@@ -12,12 +12,15 @@ use super::http::Target;
 use super::http1::RequestTemplate;
 use super::signal::{InFlight, Signal};
 use super::socket::Dialer;
+use super::tls::TlsClient;
 use crate::agent::job::Job;
 
 /// An attempt is given this long at first; twice as long each time, up to [`LONGEST_ATTEMPT`]. A starved proxy needs
 /// seconds for its first handshake, and giving up early would make it begin again and again.
 const FIRST_ATTEMPT: u64 = SEC;
 const LONGEST_ATTEMPT: u64 = 5 * SEC;
+/// A server gives one or two tickets per connection; this many connections start a stock.
+const PRIMING_CONNECTIONS: usize = 4;
 /// Pause between attempts that failed: at first, and at most.
 const PAUSE: (u64, u64) = (5 * MS, 50 * MS);
 
@@ -56,6 +59,23 @@ pub fn probe_ready(
             return Ok(false);
         }
         pause = (2 * pause).min(PAUSE.1);
+    }
+}
+
+/// Makes connections one after the other, so that the store has tickets for those that are to resume.
+pub(crate) fn prime_tickets(job: &Job, tls: &TlsClient, stop: impl Fn() -> bool) {
+    let template = RequestTemplate {
+        method: "GET".to_owned(),
+        path: job.ready_path.clone(),
+        body: 0,
+        ..RequestTemplate::of(&job.load, &job.server_name)
+    };
+    let target = Target::new(Some(tls.clone()), &job.load, &template);
+    let mut dialer = Dialer::new(job.target);
+    let give_up = clock::now() + LONGEST_ATTEMPT;
+    for _ in 0..PRIMING_CONNECTIONS {
+        // One that fails leaves the first connections of the warm-up without a ticket, which the report shows as full.
+        attempt(&target, &mut dialer, give_up, &stop);
     }
 }
 

@@ -42,18 +42,18 @@ impl Worker {
     }
 
     /// Watches a socket for being writable while that matters, and no longer.
-    fn adjust_interest(&mut self, index: usize) {
+    fn adjust_interest(&mut self, index: usize) -> Result<(), ErrorClass> {
         let conn = &mut self.conns[index];
         let wanted = conn.awaits_writable();
         if wanted != conn.watches_writable
             && let Some(socket) = conn.socket()
         {
-            let changed = self
-                .poller
-                .modify(socket, token(index, conn.generation), wanted);
-            debug_assert!(changed.is_ok());
+            self.poller
+                .modify(socket, token(index, conn.generation), wanted)
+                .map_err(|_| ErrorClass::Connect)?;
             conn.watches_writable = wanted;
         }
+        Ok(())
     }
 
     fn check_connected(&mut self, index: usize) -> Result<(), ErrorClass> {
@@ -124,7 +124,7 @@ impl Worker {
             if result.is_ok() && !self.sending && conn.is_multiplexed() && conn.has_output() {
                 self.collect(index, self.conns[index].heard);
             }
-            self.adjust_interest(index);
+            let result = result.and_then(|()| self.adjust_interest(index));
             match result {
                 Ok(()) => self.retire_if_done(index),
                 Err(class) => self.fail(index, class, clock::now()),

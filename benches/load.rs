@@ -1,5 +1,4 @@
 //! What the generator does for every request, without sockets and TLS: nanoseconds that bound its rate.
-#![expect(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::hint::black_box;
 

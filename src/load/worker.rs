@@ -73,6 +73,8 @@ pub(crate) struct Worker {
     io: Io,
     in_flight: u64,
     open_handshakes: u64,
+    /// Connections of the pool that are open or being opened.
+    alive: u64,
     /// Requests that a leaving server did not look at, to be sent again: their intended times.
     retries: VecDeque<u64>,
     /// Multiplexed connections with collected output, and since when; what must be sent at once comes first.
@@ -96,6 +98,7 @@ impl Worker {
             io: Io::new(),
             in_flight: 0,
             open_handshakes: 0,
+            alive: 0,
             retries: VecDeque::new(),
             unflushed: VecDeque::new(),
             over: false,

@@ -15,8 +15,9 @@ impl Worker {
         let generation = conn.generation;
         let result = conn.open(&self.task.target, &mut self.dialer);
         let started = conn.timeline.started;
-        if let Purpose::Handshake { intended } = conn.purpose {
-            self.meter.handshake_started(intended, started);
+        match conn.purpose {
+            Purpose::Handshake { intended } => self.meter.handshake_started(intended, started),
+            Purpose::Pool => self.alive += 1,
         }
         self.deadlines[index] = started + self.task.connect_timeout;
         // Over loopback the connection is there already; waiting for the event would be measured as TCP's time.
@@ -281,6 +282,7 @@ impl Worker {
     /// Closes a connection of the pool and has another take its place, after `backoff`.
     fn replace(&mut self, index: usize, now: u64, backoff: u64) {
         self.conns[index].close(&self.task.target);
+        self.alive -= 1;
         self.deadlines[index] = now + backoff;
         if backoff == 0 {
             self.reopen(index, now);
@@ -319,8 +321,12 @@ impl Worker {
                 .failed(request.intended, Some(request.sent), now, class);
             self.task.source.ended(now);
         }
-        if opening && lost.is_empty() {
-            self.fail_oldest_unsent(class, now);
+        if opening && self.alive == 1 {
+            // This was the last one: nothing that waits has a connection to wait for.
+            self.fail_unsent(self.task.source.unsent(), class, now);
+        } else if opening && lost.is_empty() {
+            // The request that waited for this connection fails with it.
+            self.fail_unsent(1, class, now);
         }
         let conn = &self.conns[index];
         let backoff = if conn.answered == 0 {

@@ -169,9 +169,12 @@ impl Worker {
         self.open(index);
     }
 
-    /// The request that waited for a connection that could not be opened fails with it.
-    pub(super) fn fail_oldest_unsent(&mut self, class: ErrorClass, now: u64) {
-        if let Some(intended) = self.task.source.take() {
+    /// Fails the oldest unsent requests, up to `most`.
+    pub(super) fn fail_unsent(&mut self, most: u64, class: ErrorClass, now: u64) {
+        for _ in 0..most {
+            let Some(intended) = self.task.source.take() else {
+                return;
+            };
             if self.task.source.is_closed() {
                 self.meter.scheduled(intended);
             }

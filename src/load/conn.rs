@@ -144,10 +144,10 @@ impl Conn {
         let Some(socket) = &self.socket else {
             return Ok(None);
         };
-        connected(socket)?;
         let info = tcp_info(socket);
         let established = info.map_or_else(|| has_peer(socket), |info| info.established);
         if !established {
+            connected(socket)?;
             return Ok(None);
         }
         self.timeline.connected = Some(clock::now());

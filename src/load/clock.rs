@@ -40,7 +40,7 @@ pub(crate) fn precise_timers() {
     let _ = sweep_upstream::prefer_short_slices();
 }
 
-/// Sleeps until `deadline`, looking at `stop` every 5 ms; `false` if it was stopped.
+/// Sleeps until `deadline`, looking at `stop` every 20 ms; `false` if it was stopped.
 pub(crate) fn sleep_until(deadline: u64, stop: impl Fn() -> bool) -> bool {
     loop {
         if stop() {
@@ -51,7 +51,7 @@ pub(crate) fn sleep_until(deadline: u64, stop: impl Fn() -> bool) -> bool {
             return true;
         }
         std::thread::sleep(std::time::Duration::from_nanos(
-            (deadline - now).min(5 * MS),
+            (deadline - now).min(20 * MS),
         ));
     }
 }

@@ -73,6 +73,12 @@ pub(crate) struct Conn {
     pub(crate) backoff: u64,
     /// When bytes came last.
     pub(crate) heard: u64,
+    /// Since when output is collected; 0 is overdue.
+    pub(crate) collected: Option<u64>,
+    /// Whether the poller tells when the socket takes bytes.
+    pub(crate) watches_writable: bool,
+    /// The socket took no more bytes.
+    blocked: bool,
     socket: Option<OwnedFd>,
     tls: Option<Box<TlsSession>>,
     /// Whether application data may be sent: TLS is done, or there is none.
@@ -96,6 +102,9 @@ impl Conn {
             waiting: Vec::new(),
             backoff: 0,
             heard: 0,
+            collected: None,
+            watches_writable: false,
+            blocked: false,
             socket: None,
             tls: None,
             secured: false,
@@ -107,12 +116,7 @@ impl Conn {
     }
 
     /// Begins to connect. The ClientHello is made before the clock starts: computing it is the client's time.
-    pub(crate) fn open(
-        &mut self,
-        target: &Target,
-        dialer: &mut Dialer,
-        register: impl FnOnce(&OwnedFd, u32) -> Result<(), Errno>,
-    ) -> Result<(), ErrorClass> {
+    pub(crate) fn open(&mut self, target: &Target, dialer: &mut Dialer) -> Result<(), ErrorClass> {
         debug_assert_eq!(self.stage, Stage::Closed);
         self.stage = Stage::Connecting;
         if let Some(client) = &target.tls {
@@ -121,13 +125,18 @@ impl Conn {
             self.tls = Some(Box::new(session));
         }
         self.timeline = Timeline::start(clock::now());
-        let socket = dialer.dial()?;
-        register(&socket, self.generation).map_err(|errno| match errno {
-            Errno::MFILE | Errno::NFILE | Errno::NOSPC => ErrorClass::DescriptorsExhausted,
-            _ => ErrorClass::Connect,
-        })?;
-        self.socket = Some(socket);
+        self.socket = Some(dialer.dial()?);
         Ok(())
+    }
+
+    /// The socket, while there is one.
+    pub(crate) fn socket(&self) -> Option<&OwnedFd> {
+        self.socket.as_ref()
+    }
+
+    /// Whether an event is needed when the socket takes bytes.
+    pub(crate) fn awaits_writable(&self) -> bool {
+        self.blocked || self.stage == Stage::Connecting
     }
 
     /// Whether the kernel has finished to connect; if so, goes on to TLS. Tells the number of SYN retransmissions.
@@ -135,10 +144,10 @@ impl Conn {
         let Some(socket) = &self.socket else {
             return Ok(None);
         };
-        connected(socket)?;
         let info = tcp_info(socket);
         let established = info.map_or_else(|| has_peer(socket), |info| info.established);
         if !established {
+            connected(socket)?;
             return Ok(None);
         }
         self.timeline.connected = Some(clock::now());
@@ -164,6 +173,14 @@ impl Conn {
     /// Requests that may be open at once.
     pub(crate) fn capacity(&self) -> u32 {
         self.http.capacity()
+    }
+
+    /// Whether the server has nothing to do here before the collected output is sent.
+    pub(crate) fn is_all_held(&self) -> bool {
+        match &self.http {
+            Http::H1 { .. } => true,
+            Http::H2(connection) => connection.open() == connection.held(),
+        }
     }
 
     /// Whether many requests share the connection, so that sending is worth collecting.
@@ -232,6 +249,8 @@ impl Conn {
         self.generation = self.generation.wrapping_add(1);
         self.begun = 0;
         self.answered = 0;
+        self.collected = None;
+        self.blocked = false;
         self.socket = None;
         self.tls = None;
         self.secured = false;
@@ -248,7 +267,7 @@ impl Conn {
             Http::H1 { .. } => false,
             Http::H2(connection) => self.secured && !connection.out.is_empty(),
         };
-        frames || (self.unsent_from == 0 && !self.unsent.is_empty())
+        frames || (!self.blocked && !self.unsent.is_empty())
     }
 
     /// Sends what is waiting to be sent, as far as the socket takes it.
@@ -261,8 +280,9 @@ impl Conn {
                 Some(tls) => tls.encrypt(&connection.out, &mut self.unsent)?,
                 None => self.unsent.extend_from_slice(&connection.out),
             }
-            connection.out.clear();
+            connection.flushed();
         }
+        self.blocked = false;
         let Some(socket) = &self.socket else {
             return Ok(());
         };
@@ -273,7 +293,10 @@ impl Conn {
                 SendFlags::NOSIGNAL,
             ) {
                 Ok(sent) => self.unsent_from += sent,
-                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::AGAIN) => {
+                    self.blocked = true;
+                    return Ok(());
+                }
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(transfer_error(errno)),
             }

@@ -8,6 +8,7 @@ use super::clock::{self, MS, SEC, US};
 use super::http::Target;
 use super::http1::RequestTemplate;
 use super::meter::{Meter, Window};
+use super::ready::prime_tickets;
 use super::report::LoadReport;
 use super::schedule::{Arrivals as Schedule, Source};
 use super::socket::raise_descriptor_limit;
@@ -55,6 +56,11 @@ impl Generator {
         on_phase: &mut dyn FnMut(Phase),
         stop: &AtomicBool,
     ) -> Result<LoadReport, LoadError> {
+        if let (Some(tls), Some(material)) = (&self.tls, &self.job.tls)
+            && material.settings.resumption
+        {
+            prime_tickets(&self.job, tls, || stop.load(Ordering::Relaxed));
+        }
         let start = clock::now() + LEAD;
         let window_start = start + self.job.warmup.0 * US;
         let window = Window {
@@ -129,6 +135,7 @@ impl Generator {
                         .step_by(threads as usize)
                         .map(|connection| start + connection * stagger)
                         .collect(),
+                    collect: load.mode == LoadMode::Closed,
                     per_connection: load.requests_per_connection,
                     timeout: load.timeout.0 * US,
                     connect_timeout: load.connect_timeout.0 * US,

@@ -92,6 +92,7 @@ pub struct Connection {
     next_stream: u32,
     /// What is to be sent.
     pub(crate) out: Vec<u8>,
+    held: usize,
     /// Most streams that this side wants.
     wanted: u32,
     settings: Option<PeerSettings>,
@@ -134,6 +135,7 @@ impl Connection {
             streams: Vec::with_capacity(streams.min(1024) as usize),
             next_stream: 1,
             out: Vec::with_capacity(128),
+            held: 0,
             wanted: streams,
             settings: None,
             mode: HeaderMode::First,
@@ -227,6 +229,7 @@ impl Connection {
                 self.mode = HeaderMode::Literal(false);
             }
         }
+        self.held += 1;
         self.streams.push(Stream {
             id,
             request: in_flight,
@@ -262,9 +265,16 @@ impl Connection {
         }
     }
 
-    /// Forgets what was to be sent.
-    pub fn discard_output(&mut self) {
+    /// What was to be sent is on its way.
+    pub fn flushed(&mut self) {
         self.out.clear();
+        self.held = 0;
+    }
+
+    /// Requests begun since the output was last sent.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held
     }
 
     /// Requests without an end.

@@ -5,8 +5,9 @@ use super::report::{Bottleneck, BottleneckKind, ErrorClass, LoadReport};
 /// `pacing_lag` p99 may be this long. The agent shares cores with what it measures on small machines, where a time slice
 /// of the scheduler is a few milliseconds; a millisecond is what the peers call accurate.
 pub const PACING_LAG_P99_US: u64 = 1_000;
-/// Share of the offered requests that may be missed by the generator's own fault.
-pub const OWN_MISS_SHARE: f64 = 0.001;
+/// Share of the offered requests that may be missed by the generator's own fault. A time slice of somebody else at the
+/// window's end is a few milliseconds of some seconds; a generator that cannot keep up misses far more.
+pub const OWN_MISS_SHARE: f64 = 0.01;
 /// Share of its CPU time beyond which queueing in the generator itself is likely.
 pub const CPU_SHARE: f64 = 0.9;
 /// Little's law may be off by this share.

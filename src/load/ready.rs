@@ -1,6 +1,5 @@
 //! Waiting for the first answer: a real request over a connection like the load's.
 
-use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -13,12 +12,15 @@ use super::http::Target;
 use super::http1::RequestTemplate;
 use super::signal::{InFlight, Signal};
 use super::socket::Dialer;
+use super::tls::TlsClient;
 use crate::agent::job::Job;
 
 /// An attempt is given this long at first; twice as long each time, up to [`LONGEST_ATTEMPT`]. A starved proxy needs
 /// seconds for its first handshake, and giving up early would make it begin again and again.
 const FIRST_ATTEMPT: u64 = SEC;
 const LONGEST_ATTEMPT: u64 = 5 * SEC;
+/// A server gives one or two tickets per connection; this many connections start a stock.
+const PRIMING_CONNECTIONS: usize = 4;
 /// Pause between attempts that failed: at first, and at most.
 const PAUSE: (u64, u64) = (5 * MS, 50 * MS);
 
@@ -60,6 +62,23 @@ pub fn probe_ready(
     }
 }
 
+/// Makes connections one after the other, so that the store has tickets for those that are to resume.
+pub(crate) fn prime_tickets(job: &Job, tls: &TlsClient, stop: impl Fn() -> bool) {
+    let template = RequestTemplate {
+        method: "GET".to_owned(),
+        path: job.ready_path.clone(),
+        body: 0,
+        ..RequestTemplate::of(&job.load, &job.server_name)
+    };
+    let target = Target::new(Some(tls.clone()), &job.load, &template);
+    let mut dialer = Dialer::new(job.target);
+    let give_up = clock::now() + LONGEST_ATTEMPT;
+    for _ in 0..PRIMING_CONNECTIONS {
+        // One that fails leaves the first connections of the warm-up without a ticket, which the report shows as full.
+        attempt(&target, &mut dialer, give_up, &stop);
+    }
+}
+
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 2)
 }
@@ -68,16 +87,9 @@ fn nanos(duration: Duration) -> u64 {
 fn attempt(target: &Target, dialer: &mut Dialer, give_up: u64, stop: &impl Fn() -> bool) -> bool {
     let mut io = Io::new();
     let mut conn = Conn::new(Purpose::Pool, target);
-    let mut socket = None;
-    let opened = conn.open(target, dialer, |fd, _| {
-        socket = Some(fd.as_fd().try_clone_to_owned().map_err(|error| {
-            rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::MFILE)
-        })?);
-        Ok(())
-    });
-    let (Ok(()), Some(socket)) = (opened, socket) else {
+    if conn.open(target, dialer).is_err() {
         return false;
-    };
+    }
     while clock::now() < give_up && !stop() {
         let step = if conn.stage == Stage::Connecting {
             conn.check_connected(&mut io).map(|_| ())
@@ -112,8 +124,11 @@ fn attempt(target: &Target, dialer: &mut Dialer, give_up: u64, stop: &impl Fn() 
             PollFlags::IN
         };
         let slice = give_up.saturating_sub(clock::now()).min(5 * MS);
+        let Some(socket) = conn.socket() else {
+            return false;
+        };
         let _ = poll(
-            &mut [PollFd::new(&socket, wanted)],
+            &mut [PollFd::new(socket, wanted)],
             Some(&clock::timespec(slice)),
         );
     }

@@ -32,6 +32,8 @@ pub(crate) struct Task {
     pub(crate) rate: f64,
     /// When each persistent connection of this thread is opened first; empty times mean on demand.
     pub(crate) open_at: Vec<u64>,
+    /// Whether output of multiplexed connections is collected while more answers are to come.
+    pub(crate) collect: bool,
     /// Requests per connection.
     pub(crate) per_connection: Option<u32>,
     pub(crate) timeout: u64,
@@ -71,10 +73,12 @@ pub(crate) struct Worker {
     io: Io,
     in_flight: u64,
     open_handshakes: u64,
+    /// Connections of the pool that are open or being opened.
+    alive: u64,
     /// Requests that a leaving server did not look at, to be sent again: their intended times.
     retries: VecDeque<u64>,
-    /// Multiplexed connections with collected output.
-    unflushed: Vec<u32>,
+    /// Multiplexed connections with collected output, and since when; what must be sent at once comes first.
+    unflushed: VecDeque<(u32, u64)>,
     /// No more requests are begun.
     over: bool,
     /// In `send_waiting`: a failure within must not start it again, one stack frame per failing connection.
@@ -94,8 +98,9 @@ impl Worker {
             io: Io::new(),
             in_flight: 0,
             open_handshakes: 0,
+            alive: 0,
             retries: VecDeque::new(),
-            unflushed: Vec::new(),
+            unflushed: VecDeque::new(),
             over: false,
             sending: false,
             task,
@@ -138,13 +143,17 @@ impl Worker {
             if now >= window.end && (self.is_idle() || now >= self.task.drain_end) {
                 break;
             }
+            let deadline = self.next_deadline(now).min(next_tick);
             self.poller
-                .wait(&mut events, self.next_deadline(now).min(next_tick))?;
+                .wait(&mut events, deadline.min(self.flush_deadline()))?;
             for event in &events {
                 self.on_event(*event);
                 if self.has_schedule() {
                     self.arrivals(clock::now());
                 }
+            }
+            if !self.unflushed.is_empty() {
+                self.send_waiting();
             }
         }
         let end = control.end.load(Ordering::Relaxed).min(window.end);

@@ -51,6 +51,10 @@ fn a_refusing_server() {
     assert_all(&report, ErrorClass::ConnectRefused, 50);
     assert_eq!(report.sent, 0);
     assert!(report.connection_errors[&ErrorClass::ConnectRefused] >= 50);
+    // Far more requests than attempts to connect: none waits for a connection that nobody opens.
+    job.load.connections = 1;
+    job.load.rate = RatePerSecond(10_000.0);
+    assert_all(&run(&job), ErrorClass::ConnectRefused, 5_000);
 }
 
 #[test]

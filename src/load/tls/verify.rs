@@ -1,10 +1,11 @@
 //! Checking the proxy's certificate.
 //!
-//! Every handshake checks the server's signature over the handshake, so that it proves possession of the key. What
-//! differs is how the certificate itself is trusted:
-//! - `ca`: chain to the run's CA, validity and name, by webpki. The same bytes were found good before → they are not
-//!   checked again for [`REMEMBER`], since the answer depends on nothing else but the time.
-//! - `pin`: the certificate's bytes equal those that the run made.
+//! - `ca`: chain to the run's CA, validity and name, by webpki; and in every handshake the server's signature, which
+//!   proves that it holds the key. A chain whose bytes were found good is not checked again for [`REMEMBER`], since the
+//!   answer depends on nothing else but the time.
+//! - `pin`: the certificate's bytes equal those that the run made, and no signature is computed. That the server holds
+//!   the key is not proved; in a pod without a network nobody else answers. It spares the client a quarter of the
+//!   handshake, so that one client CPU can load more of a proxy's.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -148,6 +149,9 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
+        if let Trust::Pinned(_) = self.trust {
+            return Ok(HandshakeSignatureValid::assertion());
+        }
         verify_tls12_signature(message, certificate, signature, &self.algorithms)
     }
 
@@ -157,6 +161,9 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
+        if let Trust::Pinned(_) = self.trust {
+            return Ok(HandshakeSignatureValid::assertion());
+        }
         verify_tls13_signature(message, certificate, signature, &self.algorithms)
     }
 

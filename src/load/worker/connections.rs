@@ -1,6 +1,7 @@
 //! What connections do: open, answer, fail, and give way to others.
 
 use rustix::event::epoll::{Event, EventFlags};
+use rustix::io::Errno;
 
 use super::{BACKOFF, Worker};
 use crate::load::clock::{self, NEVER};
@@ -10,20 +11,50 @@ use crate::load::signal::{InFlight, Signal};
 
 impl Worker {
     pub(super) fn open(&mut self, index: usize) {
-        let poller = &self.poller;
         let conn = &mut self.conns[index];
         let generation = conn.generation;
-        let result = conn.open(&self.task.target, &mut self.dialer, |socket, generation| {
-            poller.add(socket, u64::from(generation) << 32 | index as u64)
-        });
+        let result = conn.open(&self.task.target, &mut self.dialer);
         let started = conn.timeline.started;
-        if let Purpose::Handshake { intended } = conn.purpose {
-            self.meter.handshake_started(intended, started);
+        match conn.purpose {
+            Purpose::Handshake { intended } => self.meter.handshake_started(intended, started),
+            Purpose::Pool => self.alive += 1,
         }
         self.deadlines[index] = started + self.task.connect_timeout;
         // Over loopback the connection is there already; waiting for the event would be measured as TCP's time.
-        let result = result.and_then(|()| self.check_connected(index));
+        let result = result
+            .and_then(|()| self.check_connected(index))
+            .and_then(|()| self.register(index));
         self.after(index, generation, result);
+    }
+
+    fn register(&mut self, index: usize) -> Result<(), ErrorClass> {
+        let conn = &mut self.conns[index];
+        conn.watches_writable = conn.awaits_writable();
+        let token = token(index, conn.generation);
+        let Some(socket) = conn.socket() else {
+            return Ok(());
+        };
+        self.poller
+            .add(socket, token, conn.watches_writable)
+            .map_err(|errno| match errno {
+                Errno::MFILE | Errno::NFILE | Errno::NOSPC => ErrorClass::DescriptorsExhausted,
+                _ => ErrorClass::Connect,
+            })
+    }
+
+    /// Watches a socket for being writable while that matters, and no longer.
+    fn adjust_interest(&mut self, index: usize) -> Result<(), ErrorClass> {
+        let conn = &mut self.conns[index];
+        let wanted = conn.awaits_writable();
+        if wanted != conn.watches_writable
+            && let Some(socket) = conn.socket()
+        {
+            self.poller
+                .modify(socket, token(index, conn.generation), wanted)
+                .map_err(|_| ErrorClass::Connect)?;
+            conn.watches_writable = wanted;
+        }
+        Ok(())
     }
 
     fn check_connected(&mut self, index: usize) -> Result<(), ErrorClass> {
@@ -50,7 +81,12 @@ impl Worker {
         let result = if conn.stage == Stage::Connecting {
             self.check_connected(index)
         } else {
-            conn.flush().and_then(|()| {
+            let flushed = if conn.awaits_writable() {
+                conn.flush()
+            } else {
+                Ok(())
+            };
+            flushed.and_then(|()| {
                 if flags.intersects(EventFlags::IN | gone) {
                     conn.receive(&self.task.target, &mut self.io, flags.intersects(gone))
                 } else {
@@ -87,8 +123,9 @@ impl Worker {
         if conn.generation == generation {
             // Acknowledgements, when no request is about to be sent along with them.
             if result.is_ok() && !self.sending && conn.is_multiplexed() && conn.has_output() {
-                self.unflushed.push(index as u32);
+                self.collect(index, self.conns[index].heard);
             }
+            let result = result.and_then(|()| self.adjust_interest(index));
             match result {
                 Ok(()) => self.retire_if_done(index),
                 Err(class) => self.fail(index, class, clock::now()),
@@ -245,6 +282,7 @@ impl Worker {
     /// Closes a connection of the pool and has another take its place, after `backoff`.
     fn replace(&mut self, index: usize, now: u64, backoff: u64) {
         self.conns[index].close(&self.task.target);
+        self.alive -= 1;
         self.deadlines[index] = now + backoff;
         if backoff == 0 {
             self.reopen(index, now);
@@ -283,8 +321,12 @@ impl Worker {
                 .failed(request.intended, Some(request.sent), now, class);
             self.task.source.ended(now);
         }
-        if opening && lost.is_empty() {
-            self.fail_oldest_unsent(class, now);
+        if opening && self.alive == 1 {
+            // This was the last one: nothing that waits has a connection to wait for.
+            self.fail_unsent(self.task.source.unsent(), class, now);
+        } else if opening && lost.is_empty() {
+            // The request that waited for this connection fails with it.
+            self.fail_unsent(1, class, now);
         }
         let conn = &self.conns[index];
         let backoff = if conn.answered == 0 {
@@ -295,4 +337,9 @@ impl Worker {
         self.conns[index].backoff = backoff;
         self.replace(index, now, backoff);
     }
+}
+
+/// What the poller gives back with an event: which slot, and which socket of it.
+fn token(index: usize, generation: u32) -> u64 {
+    u64::from(generation) << 32 | index as u64
 }

@@ -1,10 +1,15 @@
 //! What is due goes out: arrivals, free places on connections, and the order among them.
 
 use super::{Free, Worker};
-use crate::load::clock::{self, NEVER};
+use crate::load::clock::{self, NEVER, US};
 use crate::load::conn::{Conn, Purpose, Stage};
 use crate::load::report::ErrorClass;
 use crate::load::signal::InFlight;
+
+/// A multiplexed closed loop collects output this long at most, while the server has other requests of the connection to
+/// answer: answers that come one by one would otherwise be answered by requests one by one, each at the price of system
+/// calls on both sides.
+const COLLECT: u64 = 50 * US;
 
 impl Worker {
     /// Lets in what is due by now, and sends it where a connection is free.
@@ -36,14 +41,54 @@ impl Worker {
             {
                 self.send_next(free);
             }
-            let Some(index) = self.unflushed.pop() else {
+            let Some(index) = self.next_flush() else {
                 break;
             };
-            let generation = self.conns[index as usize].generation;
-            let result = self.conns[index as usize].flush();
-            self.after(index as usize, generation, result);
+            let generation = self.conns[index].generation;
+            let result = self.conns[index].flush();
+            self.after(index, generation, result);
         }
         self.sending = false;
+    }
+
+    /// Has a multiplexed connection's output sent: at the end of this round, or in a closed loop up to [`COLLECT`] later
+    /// unless the server would have nothing to do meanwhile.
+    pub(super) fn collect(&mut self, index: usize, now: u64) {
+        let conn = &mut self.conns[index];
+        let overdue = !self.task.collect || conn.is_all_held();
+        match conn.collected {
+            Some(0) => {}
+            _ if overdue => {
+                conn.collected = Some(0);
+                self.unflushed.push_front((index as u32, 0));
+            }
+            Some(_) => {}
+            None => {
+                conn.collected = Some(now);
+                self.unflushed.push_back((index as u32, now));
+            }
+        }
+    }
+
+    /// When the output that was collected first must be sent.
+    pub(super) fn flush_deadline(&self) -> u64 {
+        self.unflushed
+            .front()
+            .map_or(NEVER, |(_, since)| since + COLLECT)
+    }
+
+    fn next_flush(&mut self) -> Option<usize> {
+        loop {
+            let (index, since) = *self.unflushed.front()?;
+            if since > 0 && clock::now() < since + COLLECT {
+                return None;
+            }
+            self.unflushed.pop_front();
+            // An entry without anything collected has been overtaken.
+            if self.conns[index as usize].collected.take().is_some() {
+                return Some(index as usize);
+            }
+        }
     }
 
     fn send_next(&mut self, free: Free) {
@@ -82,13 +127,13 @@ impl Worker {
         let conn = &mut self.conns[index];
         if conn.has_room() {
             let mut result = conn.begin(&self.task.target, request);
-            self.deadlines[index] = self.deadlines[index].min(now + self.task.timeout);
-            if conn.is_multiplexed() {
-                if self.unflushed.last() != Some(&free.index) {
-                    self.unflushed.push(free.index);
-                }
-            } else {
+            let multiplexed = conn.is_multiplexed();
+            if !multiplexed {
                 result = result.and_then(|()| conn.flush());
+            }
+            self.deadlines[index] = self.deadlines[index].min(now + self.task.timeout);
+            if multiplexed && result.is_ok() {
+                self.collect(index, now);
             }
             self.after(index, free.generation, result);
         } else {
@@ -124,9 +169,12 @@ impl Worker {
         self.open(index);
     }
 
-    /// The request that waited for a connection that could not be opened fails with it.
-    pub(super) fn fail_oldest_unsent(&mut self, class: ErrorClass, now: u64) {
-        if let Some(intended) = self.task.source.take() {
+    /// Fails the oldest unsent requests, up to `most`.
+    pub(super) fn fail_unsent(&mut self, most: u64, class: ErrorClass, now: u64) {
+        for _ in 0..most {
+            let Some(intended) = self.task.source.take() else {
+                return;
+            };
             if self.task.source.is_closed() {
                 self.meter.scheduled(intended);
             }

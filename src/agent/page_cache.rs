@@ -4,7 +4,6 @@
 //! proxy when it is cold. This runs in a throwaway container of the *proxy's* image, so that on a storage driver whose
 //! containers share their lower files, the proxy finds what was made here.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -39,7 +38,7 @@ pub fn apply(state: PageCache, root: &Path) -> std::io::Result<u64> {
 }
 
 fn handle(state: PageCache, path: &Path) -> std::io::Result<u64> {
-    let mut file = File::open(path)?;
+    let mut file = fs_err::File::open(path)?;
     match state {
         PageCache::Warm => {
             let mut buffer = vec![0; 1 << 20];

@@ -21,8 +21,8 @@ impl Engine {
         // Not in /tmp, which may be a tmpfs: overlay2 wants a real file system below it.
         let folder = tempfile::tempdir_in("/var/lib").expect("a folder; this test needs root");
         let path = |name: &str| folder.path().join(name);
-        std::fs::write(path("empty.json"), "{}").expect("write");
-        let log = std::fs::File::create(path("log")).expect("create");
+        fs_err::write(path("empty.json"), "{}").expect("write");
+        let log = fs_err::File::create(path("log")).expect("create").into_parts().0;
         let daemon = Command::new("unshare")
             .args([
                 "--net",
@@ -60,7 +60,7 @@ impl Engine {
             assert!(
                 Instant::now() < deadline,
                 "no second engine: {}",
-                std::fs::read_to_string(engine.folder.path().join("log")).unwrap_or_default()
+                fs_err::read_to_string(engine.folder.path().join("log")).unwrap_or_default()
             );
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -115,7 +115,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        let pid = std::fs::read_to_string(self.folder.path().join("pid")).unwrap_or_default();
+        let pid = fs_err::read_to_string(self.folder.path().join("pid")).unwrap_or_default();
         let _ = Command::new("kill").arg(pid.trim()).status();
         let _ = self.daemon.wait();
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ impl Bench {
     pub(crate) fn new(matrix: &str) -> Self {
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().expect("a temporary folder");
-        std::fs::write(folder.path().join("matrix.toml"), matrix).expect("write the matrix");
+        fs_err::write(folder.path().join("matrix.toml"), matrix).expect("write the matrix");
         Self {
             folder,
             _turn: turn,

@@ -110,11 +110,11 @@ fn engine_every_file_is_there_and_can_be_made_again() {
         "report.md",
     ];
     let read = |name: &str| {
-        std::fs::read(bench.results().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+        fs_err::read(bench.results().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     };
     let before: Vec<Vec<u8>> = names.iter().map(|name| read(name)).collect();
     for name in &names[2..] {
-        std::fs::remove_file(bench.results().join(name)).expect("remove");
+        fs_err::remove_file(bench.results().join(name)).expect("remove");
     }
     report::rebuild(&sweep::record::Folder::open(bench.results()).expect("folder"))
         .expect("rebuild");
@@ -123,7 +123,7 @@ fn engine_every_file_is_there_and_can_be_made_again() {
         assert_eq!(&read(name), bytes, "{name} differs when made again");
     }
     assert!(
-        std::fs::read_dir(bench.results().join("histograms"))
+        fs_err::read_dir(bench.results().join("histograms"))
             .expect("histograms")
             .count()
             >= trials.len()

@@ -98,7 +98,7 @@ fn apart(test: &str, prepare: &str) -> Option<std::process::ExitStatus> {
 
 /// Sockets in TIME_WAIT towards a port.
 fn in_time_wait(port: u16) -> usize {
-    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let table = fs_err::read_to_string("/proc/net/tcp").unwrap();
     let (remote, time_wait) = (format!(":{port:04X}"), "06");
     table
         .lines()

@@ -233,7 +233,7 @@ fn a_hung_server_under_a_flood_costs_no_memory() {
 }
 
 fn resident_kib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let status = fs_err::read_to_string("/proc/self/status").unwrap();
     let line = status
         .lines()
         .find(|line| line.starts_with("VmRSS"))

@@ -163,6 +163,7 @@ impl Options {
             ready_path: self.path.clone(),
             ready_deadline: Micros(5_000_000),
             proxy: None,
+            upstream_container: None,
             sample_interval: Micros(50_000),
             agent_cpus: f64::from(self.threads),
             listen_port: self.target.port(),

@@ -138,6 +138,7 @@ fn job(target: std::net::SocketAddr, rate: f64, seconds: u64) -> Job {
         ready_path: "/".to_owned(),
         ready_deadline: Micros(1_000_000),
         proxy: None,
+        upstream_container: None,
         sample_interval: Micros(50_000),
         agent_cpus: 1.0,
         listen_port: target.port(),

@@ -58,14 +58,18 @@ impl LatencyHistogram {
         if total == 0 {
             return None;
         }
-        let rank = ((quantile * total as f64).ceil() as u64).clamp(1, total);
+        // The product of a decimal quantile and a count may lie a rounding error above a whole number.
+        let rank = (quantile * total as f64 * (1.0 - 1e-12)).ceil() as u64;
+        let rank = rank.clamp(1, total);
         if rank > self.inner.len() {
             return None;
         }
-        Some(
-            self.inner
-                .value_at_quantile(rank as f64 / self.inner.len() as f64),
-        )
+        // By rank, not by `value_at_quantile(rank / len)`, which may round up to the next one.
+        let mut seen = 0;
+        self.inner.iter_recorded().find_map(|step| {
+            seen += step.count_since_last_iteration();
+            (seen >= rank).then(|| step.value_iterated_to())
+        })
     }
 
     /// Largest value, microseconds; `None` when empty or overflowed.
@@ -153,5 +157,18 @@ mod tests {
             None,
             "the largest value is beyond the scale, so unknown"
         );
+    }
+
+    #[test]
+    fn quantiles_are_exact_order_statistics() {
+        // Values that a bucket of three significant digits holds exactly.
+        for n in [1_u64, 2, 3, 7, 10, 99, 100, 101, 1000, 1200] {
+            let mut histogram = LatencyHistogram::default();
+            (1..=n).for_each(|us| histogram.record_us(us));
+            for (thousandths, quantile) in [(500, 0.5), (900, 0.9), (990, 0.99), (999, 0.999)] {
+                let rank = (n * thousandths).div_ceil(1000).max(1);
+                assert_eq!(histogram.quantile_us(quantile), Some(rank), "{quantile} of {n}");
+            }
+        }
     }
 }

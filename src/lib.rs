@@ -4,6 +4,9 @@
 //! [`report`]. The pure parts (units, spec, plan, stats, verdict, report and every parser) do no I/O; sockets and files
 //! are touched in [`runtime`], [`agent`], [`load`], [`probe`] and [`record`] only.
 
+/// Version of this program.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 pub mod agent;
 pub mod certs;
 pub mod cli;
@@ -20,6 +23,7 @@ pub mod runner;
 pub mod runtime;
 pub mod spec;
 pub mod stats;
+pub mod tools;
 pub mod trial;
 pub mod units;
 pub mod verdict;

@@ -1,2 +1,7 @@
-//! sweep
-fn main() {}
+//! The `sweep` program; everything is in the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    sweep::cli::main(std::env::args_os())
+}

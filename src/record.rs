@@ -1,3 +1,27 @@
 //! The results folder: manifest, append-only trials, and their schema.
+//!
+//! `trials.jsonl` is the truth: one line a trial, synced when the trial ends. Every other file but `manifest.json` can be
+//! made again from these two (see [`crate::report`]).
 
+pub mod columns;
+pub mod derived;
+mod error;
+mod folder;
+pub mod manifest;
+#[cfg(test)]
+pub(crate) mod sample;
+#[cfg(test)]
+mod tests;
 pub mod trial;
+mod trials;
+
+pub use error::RecordError;
+pub use folder::{Folder, LockOwner, RunFolder};
+pub use trials::{TrialKey, Trials};
+
+/// Name of the manifest in a results folder.
+pub const MANIFEST: &str = "manifest.json";
+/// Name of the trials in a results folder.
+pub const TRIALS: &str = "trials.jsonl";
+/// Name of the lock file in a results folder. It stays; the lock on it does not.
+pub const LOCK: &str = ".lock";

@@ -1,1 +1,18 @@
-//! runtime
+//! The container engine, through its API alone: connect, images, containers, and who owns what.
+//!
+//! There is no trait over the engine: Docker and Podman speak the same API, and faults that a real engine will not
+//! produce on demand come from a scripted HTTP engine on a unix socket, which tests this code as well.
+
+mod connect;
+mod container;
+mod engine;
+mod error;
+mod images;
+mod owner;
+
+pub use connect::{EngineAddress, resolve_address};
+pub use container::{Archive, ContainerSpec, Created, LineStream, Role, WaitOutcome};
+pub use engine::{Engine, EngineFacts};
+pub use error::EngineError;
+pub use images::{ImageFacts, ImportRequest};
+pub use owner::{Owner, Ownership, Removed, owner_state};

@@ -1,1 +1,273 @@
-//! trial
+//! One trial from create to remove: fresh containers, one job, one record.
+
+mod agent_link;
+mod outcome;
+mod pod;
+
+use std::time::{Duration, Instant};
+
+pub use outcome::{Outcome, of_agent_result, of_start_failure};
+pub use pod::{PageCacheHelpers, Pod};
+
+use crate::agent::job::{AgentResult, Job, Phase, TlsMaterial, WatchedProxy};
+use crate::certs::RunCertificates;
+use crate::plan;
+use crate::proxy;
+use crate::record::trial::{ContainerEnd, Control, Factor, FailureKind, TrialRecord, TrialStatus};
+use crate::runtime::{Engine, EngineError, Owner};
+use crate::spec::settings::{DelayDistribution, LoadMode, Settings};
+use crate::units::Micros;
+use crate::verdict;
+
+/// Where the upstream listens in the pod.
+pub const UPSTREAM_PORT: u16 = 8080;
+/// Where the upstream's own account of its delay is asked for.
+pub const UPSTREAM_CONTROL_PORT: u16 = 8081;
+/// How long requests that are open at the window's end may still be answered.
+pub const DRAIN: Duration = Duration::from_secs(2);
+/// Time between two samples of the probes: 20 Hz.
+pub const SAMPLE_INTERVAL: Micros = Micros(50_000);
+const READY_BASE: Duration = Duration::from_secs(15);
+const READY_PER_CPU: Duration = Duration::from_millis(500);
+/// Beyond its own phases, an agent that is silent for this long is taken for lost.
+const AGENT_GRACE: Duration = Duration::from_secs(60);
+
+/// What every trial of a run shares.
+pub struct TrialContext<'a> {
+    /// The engine.
+    pub engine: &'a Engine,
+    /// Owner of everything that is created.
+    pub owner: &'a Owner,
+    /// Image of this program.
+    pub tools_image: &'a str,
+    /// Keys and certificates of the run.
+    pub certificates: &'a RunCertificates,
+    /// Whether containers share the page cache of an image's files.
+    pub page_cache_shared: Option<bool>,
+    /// CPUs of the engine's host.
+    pub engine_cpus: f64,
+}
+
+/// Id, control and factor levels of the trial's cell.
+pub type CellIdentity<'a> = (&'a str, Option<Control>, Vec<Factor>);
+
+/// Something a watcher may want to know while a trial runs.
+pub type OnPhase<'a> = dyn Fn(Phase) + Send + Sync + 'a;
+
+/// Deadline for the first answer: a start takes CPU time, so it grows as the limit shrinks.
+#[must_use]
+pub fn ready_deadline(settings: &Settings) -> Duration {
+    let cpus = settings.limits.cpu.map_or(1.0, |c| c.0 as f64 / 1000.0).min(1.0);
+    READY_BASE + READY_PER_CPU.div_f64(cpus)
+}
+
+/// Runs one trial. Containers are registered in `pod` as they are created and are still there afterwards, so that the
+/// record can be made durable before anything is removed; the caller removes the pod, whatever happens here.
+pub async fn run(
+    context: &TrialContext<'_>,
+    trial: &plan::Trial,
+    cell: CellIdentity<'_>,
+    settings: &Settings,
+    helpers: &mut PageCacheHelpers,
+    pod: &mut Pod,
+    on_phase: &OnPhase<'_>,
+) -> TrialRecord {
+    let started = Instant::now();
+    let control = cell.1;
+    let mut record = blank_record(context, trial, cell, settings);
+    let measured = measure(context, trial, control, settings, helpers, pod, on_phase, &mut record).await;
+    if let Err(failure) = measured {
+        record.status = TrialStatus::Failed;
+        record.failure = Some(failure.kind);
+        record.reasons.push(failure.reason);
+    }
+    if record.status == TrialStatus::Valid {
+        record.reasons.extend(verdict::validity::reasons(&record, settings));
+        if !record.reasons.is_empty() {
+            record.status = TrialStatus::Invalid;
+        }
+    }
+    if record.status != TrialStatus::Valid
+        && let (Some(id), Some(end)) = (pod.proxy.as_deref(), record.proxy.as_mut())
+    {
+        end.log_tail = context.engine.log_tail(id).await;
+    }
+    record.wall_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+    record
+}
+
+/// Why a trial could not be measured.
+struct TrialFailure {
+    kind: FailureKind,
+    reason: String,
+}
+
+impl TrialFailure {
+    fn engine(error: &EngineError) -> Self {
+        let kind = if error.is_engine_trouble() { FailureKind::Engine } else { FailureKind::StartFailed };
+        Self { kind, reason: error.to_string() }
+    }
+
+    fn harness(reason: String) -> Self {
+        Self { kind: FailureKind::Harness, reason }
+    }
+}
+
+fn blank_record(
+    context: &TrialContext<'_>,
+    trial: &plan::Trial,
+    (cell, control, factors): CellIdentity<'_>,
+    settings: &Settings,
+) -> TrialRecord {
+    TrialRecord {
+        schema: crate::record::trial::SCHEMA_VERSION,
+        run: context.owner.run.clone(),
+        position: trial.position,
+        cell: cell.to_owned(),
+        factors,
+        control,
+        repetition: trial.repetition,
+        block: trial.block,
+        seed: trial.seed,
+        started_at: jiff::Timestamp::now().to_string(),
+        wall_us: 0,
+        warmup_us: settings.warmup.0,
+        duration_us: settings.duration.0,
+        limits: settings.limits.clone(),
+        workers: settings.proxy.workers,
+        nofile: (control != Some(Control::Direct)).then_some(settings.proxy.nofile),
+        upstream_delay_us: (settings.upstream.delay_distribution == DelayDistribution::Constant)
+            .then_some(settings.upstream.delay.0),
+        rate: (settings.load.mode == LoadMode::Open).then_some(settings.load.rate),
+        page_cache_asked: settings.proxy.page_cache,
+        page_cache_shared: context.page_cache_shared,
+        status: TrialStatus::Valid,
+        reasons: Vec::new(),
+        failure: None,
+        verdict: None,
+        agent: None,
+        proxy: None,
+        engine_warnings: Vec::new(),
+        attempts: 1,
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "one call site; the parts are owned by different layers")]
+async fn measure(
+    context: &TrialContext<'_>,
+    trial: &plan::Trial,
+    control: Option<Control>,
+    settings: &Settings,
+    helpers: &mut PageCacheHelpers,
+    pod: &mut Pod,
+    on_phase: &OnPhase<'_>,
+    record: &mut TrialRecord,
+) -> Result<(), TrialFailure> {
+    let engine = context.engine;
+    let direct = control == Some(Control::Direct);
+    let certs = context.certificates;
+    let server = certs.server(settings.tls.certificate).ok_or_else(|| {
+        TrialFailure::harness(format!("no certificate was made for {:?}", settings.tls.certificate))
+    })?;
+    let upstream = std::net::SocketAddr::from(([127, 0, 0, 1], UPSTREAM_PORT));
+    let launch = (!direct)
+        .then(|| proxy::launch(settings, proxy::TlsFiles { server, ca_pem: &certs.ca_pem }, upstream));
+
+    on_phase(Phase::Readiness);
+    pod.create(context, settings, launch.as_ref()).await.map_err(|e| TrialFailure::engine(&e))?;
+    record.engine_warnings.clone_from(&pod.warnings);
+    if !direct && context.page_cache_shared != Some(false) {
+        helpers.prepare(context, settings).await.map_err(|e| TrialFailure::engine(&e))?;
+    }
+
+    let deadline = ready_deadline(settings);
+    let job = job(context, trial, settings, pod, direct, deadline, TlsMaterial {
+        settings: settings.tls.clone(),
+        ca_pem: certs.ca_pem.clone(),
+        server_cert_pem: server.cert_pem.clone(),
+        client: settings.tls.mutual.then(|| certs.client.clone()),
+    });
+    let mut link = pod.start_harness(context, &job).await.map_err(|e| TrialFailure::engine(&e))?;
+    link.until_watching().await.map_err(TrialFailure::harness)?;
+
+    if let Some(id) = pod.proxy.clone()
+        && let Err(error) = engine.start(&id).await
+    {
+        let end = engine.state(&id).await.ok().flatten();
+        let outcome = of_start_failure(&error.to_string(), error.is_engine_trouble(), end.as_ref());
+        record.proxy = end;
+        let kind = outcome.failure.unwrap_or(FailureKind::StartFailed);
+        return Err(TrialFailure { kind, reason: outcome.reasons.join("; ") });
+    }
+    let budget = deadline + settings.warmup.duration() + settings.duration.duration() + DRAIN + AGENT_GRACE;
+    let result = link.result(budget, on_phase).await.map_err(TrialFailure::harness)?;
+    let end = match &pod.proxy {
+        Some(id) => engine.state(id).await.map_err(|e| TrialFailure::engine(&e))?,
+        None => None,
+    };
+    conclude(record, result, end, direct, deadline)
+}
+
+fn conclude(
+    record: &mut TrialRecord,
+    result: AgentResult,
+    end: Option<ContainerEnd>,
+    direct: bool,
+    deadline: Duration,
+) -> Result<(), TrialFailure> {
+    if !direct && end.is_none() {
+        record.agent = Some(result);
+        return Err(TrialFailure {
+            kind: FailureKind::Engine,
+            reason: "the proxy's container was removed by somebody else during the trial".to_owned(),
+        });
+    }
+    let outcome = of_agent_result(&result, end.as_ref(), deadline.as_secs_f64());
+    record.status = outcome.status;
+    record.failure = outcome.failure;
+    record.reasons.extend(outcome.reasons);
+    record.agent = Some(result);
+    record.proxy = end;
+    Ok(())
+}
+
+fn job(
+    context: &TrialContext<'_>,
+    trial: &plan::Trial,
+    settings: &Settings,
+    pod: &Pod,
+    direct: bool,
+    ready_deadline: Duration,
+    tls: TlsMaterial,
+) -> Job {
+    let local = |port: u16| std::net::SocketAddr::from(([127, 0, 0, 1], port));
+    let target_port = if direct { UPSTREAM_PORT } else { settings.proxy.port };
+    let agent_cpus = settings
+        .placement
+        .agent
+        .as_deref()
+        .and_then(crate::spec::cpu_list_len)
+        .map_or(context.engine_cpus, |n| n as f64);
+    Job {
+        target: local(target_port),
+        server_name: crate::certs::SERVER_NAME.to_owned(),
+        tls: (!direct).then_some(tls),
+        load: settings.load.clone(),
+        warmup: settings.warmup,
+        duration: settings.duration,
+        drain: Micros(DRAIN.as_micros() as u64),
+        seed: trial.seed,
+        upstream_control: local(UPSTREAM_CONTROL_PORT),
+        ready_path: settings.proxy.ready_path.clone(),
+        ready_deadline: Micros(ready_deadline.as_micros() as u64),
+        proxy: pod.proxy.as_ref().map(|id| WatchedProxy {
+            container_id: id.clone(),
+            kind: settings.proxy.kind,
+            admin: settings.proxy.admin_port.map(local),
+        }),
+        upstream_container: pod.upstream.clone(),
+        sample_interval: SAMPLE_INTERVAL,
+        agent_cpus,
+        listen_port: target_port,
+    }
+}

@@ -34,6 +34,9 @@ pub struct Job {
     pub ready_deadline: Micros,
     /// The proxy to watch; `None` in a `direct` control.
     pub proxy: Option<WatchedProxy>,
+    /// Full id of the upstream's container, so that the pod's own CPU time can be told from others'.
+    #[serde(default)]
+    pub upstream_container: Option<String>,
     /// Time between two samples.
     pub sample_interval: Micros,
     /// CPUs that the agent may use, as a count; bounds its own share when judging saturation.
@@ -75,9 +78,10 @@ pub struct WatchedProxy {
     pub admin: Option<std::net::SocketAddr>,
 }
 
-/// One line from the agent.
+/// One line from the agent. Adjacently tagged: with the tag inside, serde would buffer a result, and lose that the keys
+/// of its maps are numbers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
+#[serde(tag = "event", content = "data", rename_all = "snake_case")]
 pub enum AgentEvent {
     /// The agent runs and watches; the proxy may be started now.
     Watching {
@@ -157,4 +161,21 @@ pub struct UpstreamReport {
     pub delay_p99_us: Option<u64>,
     /// Largest.
     pub delay_max_us: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::sample;
+
+    #[test]
+    fn a_result_survives_its_line() {
+        let result = sample::valid(sample::Shape::limited(250, 64), 1).agent.expect("an agent result");
+        let line = serde_json::to_string(&AgentEvent::Done(Box::new(result.clone()))).expect("serialize");
+        let AgentEvent::Done(back) = serde_json::from_str(&line).expect("deserialize") else {
+            panic!("another event");
+        };
+        assert!(!result.load.as_ref().expect("load").status_codes.is_empty(), "the test needs a map with number keys");
+        assert_eq!(serde_json::to_value(&*back).expect("value"), serde_json::to_value(&result).expect("value"));
+    }
 }

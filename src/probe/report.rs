@@ -29,6 +29,9 @@ pub struct ProbeReport {
     pub probe_cpu_usec: Option<u64>,
     /// The proxy's own statistics over the window.
     pub proxy_stats: Option<ProxyStats>,
+    /// Soft `RLIMIT_NOFILE` in force in the proxy's process when the window began.
+    #[serde(default)]
+    pub nofile_limit: Option<u64>,
     /// The host around it.
     pub host: HostNoise,
     /// Kernel settings of the pod that decide queues: somaxconn, tcp_syn_linear_timeouts, tcp_syn_retries, …
@@ -104,13 +107,15 @@ pub struct Counters {
     pub workingset_refault_anon: Option<u64>,
     /// Refaults of file pages.
     pub workingset_refault_file: Option<u64>,
-    /// Times the limit was hit (v2 `memory.events` max; v1 `failcnt`).
+    /// Times a charge hit the limit (v2 `memory.events` max; v1 `memory.failcnt` + `memory.memsw.failcnt`, because v1 tries
+    /// the memory+swap counter first; without swap v1 may count nothing, and then it is `None`).
     pub memory_max_events: Option<u64>,
     /// OOM events (v2 only).
     pub oom: Option<u64>,
     /// Processes killed.
     pub oom_kill: Option<u64>,
-    /// PSI totals by `cpu_some`, `memory_some`, `memory_full`, `io_some`, `io_full`; absent where the kernel has none.
+    /// PSI totals by `cpu_some`, `cpu_full`, `memory_some`, `memory_full`, `io_some`, `io_full`; absent where the kernel has
+    /// none.
     pub psi_usec: BTreeMap<String, u64>,
     /// Of the pod's network namespace.
     pub listen_overflows: Option<u64>,
@@ -158,8 +163,11 @@ pub struct Sample {
     pub nr_periods: Option<u64>,
     /// Accept queue and what surrounds it.
     pub queues: Option<Queues>,
-    /// Descriptors open in the proxy's processes.
+    /// Descriptors open in the proxy's processes, summed.
     pub open_fds: Option<u64>,
+    /// Descriptors open in the one of them that has most, to be compared with [`ProbeReport::nofile_limit`].
+    #[serde(default)]
+    pub open_fds_max: Option<u64>,
 }
 
 /// Queues of the proxy's listening port.
@@ -169,14 +177,15 @@ pub struct Queues {
     pub accept: Vec<u32>,
     /// Limit of each listening socket.
     pub accept_limit: Vec<u32>,
-    /// SYN_RECV sockets.
-    pub half_open: u64,
-    /// Established sockets on the port.
-    pub established: u64,
-    /// Of these, with unread data at the proxy.
-    pub unread: u64,
-    /// Unread bytes.
-    pub unread_bytes: u64,
+    /// SYN_RECV sockets; `None` like the three below in a sample that skipped the walk over connections (it costs time in
+    /// proportion to their number, and is thinned out to stay within the probes' CPU budget).
+    pub half_open: Option<u64>,
+    /// Established sockets on the port, those still in the accept queue included.
+    pub established: Option<u64>,
+    /// Of these, accepted by the proxy and with data that it has not read: the queue in which keep-alive load waits.
+    pub unread: Option<u64>,
+    /// Unread bytes in them.
+    pub unread_bytes: Option<u64>,
 }
 
 /// The proxy's own statistics over the window.
@@ -188,6 +197,12 @@ pub struct ProxyStats {
     pub gauges: BTreeMap<String, f64>,
     /// Histograms: difference over the window.
     pub histograms: BTreeMap<String, Vec<HistogramBucket>>,
+    /// When the first reading was complete, microseconds after the window began (negative: before).
+    #[serde(default)]
+    pub read_start_us: Option<i64>,
+    /// When the last reading was complete, microseconds after the window ended.
+    #[serde(default)]
+    pub read_end_us: Option<i64>,
     /// What could not be read, in words.
     pub missing: Vec<String>,
 }

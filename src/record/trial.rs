@@ -45,6 +45,12 @@ pub struct TrialRecord {
     pub workers: u32,
     /// Offered rate asked for; `None` in closed loop.
     pub rate: Option<RatePerSecond>,
+    /// `RLIMIT_NOFILE` of the proxy asked for; `None` in a `direct` control.
+    #[serde(default)]
+    pub nofile: Option<u64>,
+    /// Delay asked of the upstream, microseconds; `None` where its distribution has no single value.
+    #[serde(default)]
+    pub upstream_delay_us: Option<u64>,
     /// Page cache asked for.
     pub page_cache_asked: PageCache,
     /// Whether the storage driver lets containers share the page cache of the image's files.

@@ -51,6 +51,7 @@ pub fn job(target: SocketAddr, load: Load) -> Job {
         ready_path: "/".into(),
         ready_deadline: Micros(5_000_000),
         proxy: None,
+        upstream_container: None,
         sample_interval: Micros(50_000),
         agent_cpus: 2.0,
         listen_port: target.port(),

@@ -23,6 +23,7 @@ mod delay;
 mod error;
 mod histogram;
 mod path;
+pub mod program;
 mod schedule;
 mod server;
 mod stats;

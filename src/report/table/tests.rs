@@ -1,0 +1,71 @@
+use super::*;
+use crate::record::sample::{self, Shape};
+use crate::record::trial::{Factor, TrialRecord, TrialStatus};
+use crate::report::analysis::analyse;
+
+fn rendered(records: &[TrialRecord]) -> String {
+    let manifest = sample::manifest(records);
+    let text = render(&analyse(&manifest, records));
+    for line in text.lines() {
+        assert!(
+            line.chars().count() <= usize::from(WIDTH),
+            "too wide: {line:?}"
+        );
+    }
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()));
+    text
+}
+
+#[test]
+fn a_quick_run() {
+    insta::assert_snapshot!(rendered(&sample::quick_run().1));
+}
+
+#[test]
+fn failures_and_invalid_trials() {
+    let (_, mut records) = sample::quick_run();
+    for repetition in 1..=3 {
+        records.push(sample::oom_killed(Shape::limited(1000, 6), repetition));
+        records.push(sample::hung(Shape::limited(1000, 8), repetition));
+    }
+    records[2].status = TrialStatus::Invalid;
+    records[2].reasons =
+        vec!["noise: the hypervisor took 3.4 % of the CPU time (bound 1 %)".to_owned()];
+    let last = records
+        .iter()
+        .position(|t| t.cell.starts_with("cpu=1,memory=256Mi") && t.repetition == 3);
+    let errors = last.expect("trial");
+    records[errors] = sample::with_errors(records[errors].clone());
+    insta::assert_snapshot!(rendered(&records));
+}
+
+#[test]
+fn many_factors_and_long_levels_still_fit() {
+    let mut records = Vec::new();
+    for (i, rate) in ["500", "2000"].iter().enumerate() {
+        for path in ["/", "/a/rather/long/path/that/goes/on\u{1b}[31m"] {
+            for cpu in [250, 1000] {
+                let mut trial = sample::valid(Shape::limited(cpu, 64 << i), 1);
+                for (name, level) in [
+                    ("load.rate", *rate),
+                    ("load.path", path),
+                    ("tls.version", "1.3"),
+                ] {
+                    trial.factors.push(Factor {
+                        name: name.to_owned(),
+                        level: level.to_owned(),
+                    });
+                }
+                trial.cell = format!("{}{rate}{path}", trial.cell);
+                records.push(trial);
+            }
+        }
+    }
+    insta::assert_snapshot!(rendered(&records));
+}
+
+#[test]
+fn nothing_run_yet() {
+    let (manifest, _) = sample::quick_run();
+    insta::assert_snapshot!(render(&analyse(&manifest, &[])));
+}

@@ -1,0 +1,49 @@
+//! What a matrix needs of the machine, over all of its cells.
+
+use std::collections::BTreeSet;
+
+use crate::plan::Plan;
+use crate::record::trial::Control;
+use crate::spec::Matrix;
+use crate::spec::settings::CertificateKey;
+
+/// Needs of a whole matrix.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Images of proxies.
+    pub proxy_images: BTreeSet<String>,
+    /// Keys of the proxies' certificates.
+    pub certificates: Vec<CertificateKey>,
+    /// Some cell has a CPU limit.
+    pub cpu_limits: bool,
+    /// Some cell has a memory limit.
+    pub memory_limits: bool,
+    /// Some cell has swap on top of memory.
+    pub swap: bool,
+    /// The highest `proxy.nofile`.
+    pub nofile: u64,
+    /// Every cell places every role on CPUs of its own choice.
+    pub placed: bool,
+}
+
+impl Needs {
+    /// Of every cell of a plan.
+    #[must_use]
+    pub fn of(matrix: &Matrix, plan: &Plan) -> Self {
+        let mut needs = Self { placed: true, ..Self::default() };
+        for cell in plan.cells.iter().filter(|c| c.control() != Some(Control::Direct)) {
+            let settings = matrix.settings(cell);
+            needs.cpu_limits |= settings.limits.cpu.is_some();
+            needs.memory_limits |= settings.limits.memory.is_some();
+            needs.swap |= settings.limits.swap.0 > 0;
+            needs.nofile = needs.nofile.max(settings.proxy.nofile);
+            let placement = settings.placement;
+            needs.placed &= placement.proxy.is_some() && placement.upstream.is_some() && placement.agent.is_some();
+            needs.proxy_images.insert(settings.proxy.image);
+            if !needs.certificates.contains(&settings.tls.certificate) {
+                needs.certificates.push(settings.tls.certificate);
+            }
+        }
+        needs
+    }
+}

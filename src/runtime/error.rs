@@ -1,0 +1,119 @@
+//! What can go wrong between `sweep` and the engine: every error names the operation, its subject and the remedy.
+
+use std::time::Duration;
+
+/// An engine operation that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// No engine could be asked at all.
+    #[error("cannot reach the container engine at {address}: {cause}; {remedy}")]
+    Unreachable {
+        /// Address that was tried.
+        address: String,
+        /// What the connection said.
+        cause: String,
+        /// What would help.
+        remedy: String,
+    },
+    /// The engine answered with an error.
+    #[error("cannot {operation} {subject}: the engine answered {status}: {message}")]
+    Refused {
+        /// What was asked.
+        operation: &'static str,
+        /// Of what.
+        subject: String,
+        /// HTTP status.
+        status: u16,
+        /// The engine's text.
+        message: String,
+    },
+    /// The engine did not answer in time.
+    #[error(
+        "cannot {operation} {subject}: no answer from the engine within {}; is it overloaded or stopping?",
+        humantime::format_duration(*.after)
+    )]
+    TimedOut {
+        /// What was asked.
+        operation: &'static str,
+        /// Of what.
+        subject: String,
+        /// The deadline that passed.
+        after: Duration,
+    },
+    /// The connection broke, or the answer could not be understood.
+    #[error("cannot {operation} {subject}: {cause}")]
+    Broken {
+        /// What was asked.
+        operation: &'static str,
+        /// Of what.
+        subject: String,
+        /// The cause.
+        cause: String,
+    },
+    /// An image that is neither here nor to be had.
+    #[error("image {image} is not on the engine and cannot be pulled: {cause}; {remedy}")]
+    NoImage {
+        /// Its reference.
+        image: String,
+        /// Why the pull failed.
+        cause: String,
+        /// What would help.
+        remedy: String,
+    },
+    /// An image of ours could not be made.
+    #[error("cannot make the image {image}: {cause}")]
+    CannotBuildImage {
+        /// Its reference.
+        image: String,
+        /// Why.
+        cause: String,
+    },
+}
+
+impl EngineError {
+    /// The engine itself is gone or unwell (as opposed to one request being refused), so a retry may help.
+    #[must_use]
+    pub fn is_engine_trouble(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Broken { .. } => true,
+            Self::Refused { status, .. } => *status >= 500,
+            Self::NoImage { .. } | Self::CannotBuildImage { .. } => false,
+        }
+    }
+
+    /// HTTP status of a refusal.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Refused { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
+    pub(super) fn from_bollard(operation: &'static str, subject: &str, error: bollard::errors::Error) -> Self {
+        use bollard::errors::Error as E;
+        let subject = subject.to_owned();
+        match error {
+            E::DockerResponseServerError { status_code, message } => {
+                Self::Refused { operation, subject, status: status_code, message: message.trim().to_owned() }
+            }
+            E::RequestTimeoutError => Self::TimedOut { operation, subject, after: super::engine::CLIENT_TIMEOUT },
+            other => Self::Broken { operation, subject, cause: with_sources(&other) },
+        }
+    }
+}
+
+/// An error with the chain of its sources, which is where the operating system's words are.
+pub(super) fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text.push_str(": ");
+            text.push_str(&inner_text);
+        }
+        source = inner.source();
+    }
+    text
+}

@@ -1,0 +1,159 @@
+//! What every engine test needs: a matrix on disk, the program, its results, and a look at what is left behind.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use sweep::record::Folder;
+use sweep::record::trial::TrialRecord;
+use tempfile::TempDir;
+
+/// Image of the proxy under test, made by `make envoy`.
+pub(crate) const ENVOY: &str = "sweep-envoy:1.40.0";
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// A matrix in a folder of its own, and the right to use the engine.
+pub(crate) struct Bench {
+    folder: TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Bench {
+    /// With this matrix; short windows and the test's image are added.
+    pub(crate) fn new(matrix: &str) -> Self {
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        std::fs::write(folder.path().join("matrix.toml"), matrix).expect("write the matrix");
+        Self { folder, _turn: turn }
+    }
+
+    pub(crate) fn results(&self) -> PathBuf {
+        self.folder.path().join("out")
+    }
+
+    /// `sweep ARGS…` in the bench's folder.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sweep"));
+        command.args(args).current_dir(self.folder.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs to the end.
+    pub(crate) fn sweep(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("start sweep")
+    }
+
+    /// `sweep run matrix.toml --out out`, expecting this exit code.
+    pub(crate) fn run(&self, code: i32) -> Vec<TrialRecord> {
+        let output = self.sweep(&["run", "matrix.toml", "--out", "out"]);
+        assert_code(&output, code);
+        self.trials()
+    }
+
+    pub(crate) fn trials(&self) -> Vec<TrialRecord> {
+        let folder = Folder::open(self.results()).expect("a results folder");
+        folder.trials().expect("readable trials").records
+    }
+
+    /// Starts a run whose events can be waited for.
+    pub(crate) fn start(&self, args: &[&str]) -> Running {
+        let mut child = self
+            .command(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("start sweep");
+        let stdout = child.stdout.take().expect("piped");
+        let (sender, events) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                let Ok(event) = serde_json::from_str::<serde_json::Value>(&line) else { continue };
+                if sender.send(event).is_err() {
+                    return;
+                }
+            }
+        });
+        Running { child, events }
+    }
+}
+
+/// A run in progress.
+pub(crate) struct Running {
+    child: Child,
+    events: std::sync::mpsc::Receiver<serde_json::Value>,
+}
+
+impl Running {
+    /// Waits for an event of this kind.
+    pub(crate) fn until(&self, kind: &str) -> serde_json::Value {
+        let deadline = Instant::now() + Duration::from_secs(120);
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let event = self.events.recv_timeout(left).unwrap_or_else(|e| panic!("no {kind} event: {e}"));
+            if event["event"] == kind {
+                return event;
+            }
+        }
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let status = Command::new("kill")
+            .args(["-s", name, &self.child.id().to_string()])
+            .status()
+            .expect("kill");
+        assert!(status.success());
+    }
+
+    /// Its exit code and standard error; `None` for a signal.
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
+        let stderr = self.child.stderr.take().expect("piped");
+        let text = std::io::read_to_string(stderr).expect("text");
+        let status = self.child.wait().expect("wait");
+        (status.code(), text)
+    }
+}
+
+pub(crate) fn assert_code(output: &Output, code: i32) {
+    assert_eq!(
+        output.status.code(),
+        Some(code),
+        "stdout:\n{}\nstderr:\n{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// Names of containers with these filters, running or not.
+pub(crate) fn containers(filter: &str) -> BTreeSet<String> {
+    let output = Command::new("docker")
+        .args(["ps", "-a", "--filter", filter, "--format", "{{.Names}}"])
+        .output()
+        .expect("docker");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+/// Nothing of these trials' run is left on the engine: no container, network or volume.
+pub(crate) fn assert_nothing_left(run: &str) {
+    assert_eq!(containers(&format!("label=sweep.run={run}")), BTreeSet::new());
+    for kind in ["network", "volume"] {
+        let output = Command::new("docker")
+            .args([kind, "ls", "-q", "--filter", "label=sweep.run"])
+            .output()
+            .expect("docker");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{kind}s are left");
+    }
+}
+
+/// A small matrix around the given `[matrix]` table.
+pub(crate) fn matrix(repetitions: u32, table: &str, rest: &str) -> String {
+    format!(
+        "name = \"test\"\nseed = 7\nrepetitions = {repetitions}\nwarmup = \"500ms\"\nduration = \"2s\"\n\n\
+         [matrix]\n{table}\n\n[proxy]\nimage = \"{ENVOY}\"\n\n\
+         [load]\nrate = 400\nconnections = 16\nhandshake_rate = 20\n{rest}\n"
+    )
+}

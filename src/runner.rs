@@ -243,14 +243,13 @@ fn open_folder(target: &Target) -> Result<(Folder, Option<Manifest>), RunError> 
     }
 }
 
-/// Short and unique enough: names of containers begin with it.
+/// Short and unique enough: names of containers begin with it. It starts with a letter, or a notebook would read one that
+/// looks like `738139e265` as a number.
 fn new_run_id() -> String {
     let now = jiff::Timestamp::now().as_microsecond().unsigned_abs();
     let salt = u64::from(std::process::id());
-    format!(
-        "{:010x}",
-        (now.rotate_left(7) ^ salt.wrapping_mul(0x9E37_79B9_7F4A_7C15)) & 0xFF_FFFF_FFFF
-    )
+    let mixed = now.rotate_left(7) ^ salt.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    format!("r{:09x}", mixed & 0xF_FFFF_FFFF)
 }
 
 /// What dead owners left on this engine would disturb the measurement, and nobody else will remove it.

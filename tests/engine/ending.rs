@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::{Bench, assert_code, assert_nothing_left, containers, matrix};
+use crate::support::{
+    Bench, assert_code, assert_measured, assert_nothing_left, containers, exit_code_for, matrix,
+};
 
 const RUN: [&str; 5] = ["run", "matrix.toml", "--json", "--out", "out"];
 
@@ -36,8 +38,10 @@ fn engine_an_interrupted_run_keeps_its_trials_and_can_be_resumed() {
         "{} trials",
         before.len()
     );
-    assert_code(&bench.sweep(&["run", "matrix.toml", "--resume", "out"]), 0);
+    let output = bench.sweep(&["run", "matrix.toml", "--resume", "out"]);
     let after = bench.trials();
+    assert_code(&output, exit_code_for(&after));
+    after.iter().for_each(assert_measured);
     let keys: BTreeSet<_> = after
         .iter()
         .map(|t| (t.cell.clone(), t.repetition))
@@ -59,7 +63,8 @@ fn engine_what_a_killed_run_left_is_removed_by_the_next_and_a_strangers_is_not()
         .as_str()
         .expect("an id")
         .to_owned();
-    running.until("trial_phase");
+    // Its containers run by then.
+    while running.until("trial_phase")["phase"] != "warmup" {}
     running.signal("KILL");
     assert_eq!(running.end().0, None, "killed");
     let left = containers(&format!("label=sweep.run={run}"));
@@ -114,5 +119,7 @@ fn engine_two_sweeps_at_once_are_refused_with_who_has_it() {
         "{text}"
     );
     let (code, stderr) = running.end();
-    assert_eq!(code, Some(0), "the first is not disturbed: {stderr}");
+    let trials = bench.trials();
+    assert_eq!(code, Some(exit_code_for(&trials)), "{stderr}");
+    trials.iter().for_each(assert_measured);
 }

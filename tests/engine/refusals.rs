@@ -25,7 +25,7 @@ fn engine_more_cpus_than_the_engine_has_are_refused() {
     assert_code(&output, 2);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        text.contains("5000") && text.contains("7:"),
+        text.contains("5000") && text.contains("matrix.toml:8:"),
         "with value and line:\n{text}"
     );
 }

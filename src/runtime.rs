@@ -3,16 +3,24 @@
 //! There is no trait over the engine: Docker and Podman speak the same API, and faults that a real engine will not
 //! produce on demand come from a scripted HTTP engine on a unix socket, which tests this code as well.
 
+mod archive;
 mod connect;
 mod container;
 mod engine;
 mod error;
 mod images;
+mod lifecycle;
+mod lines;
 mod owner;
+#[cfg(test)]
+mod scripted;
 
+pub use archive::Archive;
 pub use connect::{EngineAddress, resolve_address};
-pub use container::{Archive, ContainerSpec, Created, LineStream, Role, WaitOutcome};
+pub use container::{ContainerSpec, Role};
 pub use engine::{Engine, EngineFacts};
 pub use error::EngineError;
 pub use images::{ImageFacts, ImportRequest};
+pub use lifecycle::{Created, WaitOutcome};
+pub use lines::LineStream;
 pub use owner::{Owner, Ownership, Removed, owner_state};

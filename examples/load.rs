@@ -109,6 +109,7 @@ impl Options {
             body: Bytes(0),
             timeout: Micros(30_000_000),
             connect_timeout: Micros(20_000_000),
+            max_pacing_lag: Micros(1_000),
             threads: self.threads,
         }
     }

@@ -128,6 +128,7 @@ fn job(target: std::net::SocketAddr, rate: f64, seconds: u64) -> Job {
             body: Bytes(0),
             timeout: Micros(10_000_000),
             connect_timeout: Micros(10_000_000),
+            max_pacing_lag: Micros(1_000),
             threads: 1,
         },
         warmup: Micros(500_000),

@@ -108,6 +108,7 @@ impl Generator {
             offered_rate_rps: (load.mode == LoadMode::Open).then_some(load.rate.0),
             users: (load.mode == LoadMode::Closed).then_some(load.users),
             cpus: self.job.agent_cpus.min(f64::from(threads(load))),
+            max_pacing_lag_us: load.max_pacing_lag.0,
         };
         summary::summarize(meters, &frame)
     }

@@ -2,9 +2,6 @@
 
 use super::report::{Bottleneck, BottleneckKind, ErrorClass, LoadReport};
 
-/// `pacing_lag` p99 may be this long. The agent shares cores with what it measures on small machines, where a time slice
-/// of the scheduler is a few milliseconds; a millisecond is what the peers call accurate.
-pub const PACING_LAG_P99_US: u64 = 1_000;
 /// Share of the offered requests that may be missed by the generator's own fault. A time slice of somebody else at the
 /// window's end is a few milliseconds of some seconds; a generator that cannot keep up misses far more.
 pub const OWN_MISS_SHARE: f64 = 0.01;
@@ -16,6 +13,10 @@ pub const LITTLES_LAW_SHARE: f64 = 0.05;
 /// What the judgement needs beside the report.
 #[derive(Debug, Clone, Copy)]
 pub struct Circumstances {
+    /// `pacing_lag` p99 may be this long, microseconds. The agent shares cores with what it measures on small machines,
+    /// where a time slice of the scheduler is a few milliseconds; the default of a millisecond is what the peers call
+    /// accurate.
+    pub max_pacing_lag_us: u64,
     /// Requests that were sent after the window though a connection was free before its end.
     pub own_misses: u64,
     /// CPUs that the generator could use.
@@ -31,7 +32,7 @@ pub struct Circumstances {
 pub fn bottlenecks(report: &LoadReport, circumstances: &Circumstances) -> Vec<Bottleneck> {
     [
         rate(report, circumstances),
-        pacing(report),
+        pacing(report, circumstances),
         cpu(report, circumstances),
         exhausted(
             report,
@@ -66,16 +67,17 @@ fn rate(report: &LoadReport, circumstances: &Circumstances) -> Option<Bottleneck
     })
 }
 
-fn pacing(report: &LoadReport) -> Option<Bottleneck> {
+fn pacing(report: &LoadReport, circumstances: &Circumstances) -> Option<Bottleneck> {
     if report.pacing_lag.count() == 0 {
         return None;
     }
     let p99 = report.pacing_lag.quantile_us(0.99);
-    let passed = p99.is_none_or(|us| us > PACING_LAG_P99_US);
+    let bound = circumstances.max_pacing_lag_us;
+    let passed = p99.is_none_or(|us| us > bound);
     passed.then(|| Bottleneck {
         kind: BottleneckKind::PacingLag,
         detail: match p99 {
-            Some(us) => format!("pacing lag p99 is {us} us, over {PACING_LAG_P99_US} us"),
+            Some(us) => format!("pacing lag p99 is {us} us, over {bound} us"),
             None => "pacing lag p99 is beyond the scale of 100 s".to_owned(),
         },
     })

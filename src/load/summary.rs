@@ -15,6 +15,7 @@ pub(crate) struct Frame {
     pub(crate) users: Option<u32>,
     /// CPUs that the generator's threads could use.
     pub(crate) cpus: f64,
+    pub(crate) max_pacing_lag_us: u64,
 }
 
 /// Merges the threads' measurements and judges them.
@@ -68,6 +69,7 @@ pub(crate) fn summarize(meters: &[Meter], frame: &Frame) -> LoadReport {
     }
     let ended = report.requests + report.errors.values().sum::<u64>();
     let circumstances = Circumstances {
+        max_pacing_lag_us: frame.max_pacing_lag_us,
         own_misses: sum(|meter| meter.own_misses),
         cpus: frame.cpus,
         users: frame.users,

@@ -595,6 +595,7 @@ fn settings() -> Settings {
             body: Bytes(0),
             timeout: Micros(10_000_000),
             connect_timeout: Micros(30_000_000),
+            max_pacing_lag: Micros(1_000),
             threads: 1,
         },
         tls: Tls {

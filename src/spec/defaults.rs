@@ -87,6 +87,7 @@ fn load() -> Load {
         timeout: Micros::from_secs(10),
         // Longer than the first five SYN retransmissions (1, 2, 3, 4 and 5 s, or 1, 3, 7 and 15 s).
         connect_timeout: Micros::from_secs(30),
+        max_pacing_lag: Micros::from_millis(1),
         threads: 1,
     }
 }

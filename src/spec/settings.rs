@@ -160,6 +160,8 @@ pub struct Load {
     pub timeout: Micros,
     /// After this a connect counts as timed out; longer than the SYN retransmission ladder.
     pub connect_timeout: Micros,
+    /// The generator may send this late at p99 by its own fault; beyond it the trial is invalid.
+    pub max_pacing_lag: Micros,
     /// Generator threads.
     pub threads: u32,
 }

@@ -33,6 +33,7 @@ pub fn load() -> Load {
         body: Bytes(0),
         timeout: Micros(30_000_000),
         connect_timeout: Micros(15_000_000),
+        max_pacing_lag: Micros(1_000),
         threads: 1,
     }
 }

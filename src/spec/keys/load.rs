@@ -143,6 +143,18 @@ pub(super) const KEYS: &[Key] = &[
         show: |s| s.load.connect_timeout.to_string(),
     },
     Key {
+        path: "load.max_pacing_lag",
+        meaning: "The generator may send this late at p99 though a connection was free; beyond it the trial is invalid. Raise it only where latencies of this size do not matter, such as on an emulated machine",
+        takes: "a duration, 10us to 1s",
+        parse: |raw, _| {
+            put(
+                read::micros(raw, Micros(10), Micros::from_secs(1)),
+                |s, v| s.load.max_pacing_lag = v,
+            )
+        },
+        show: |s| s.load.max_pacing_lag.to_string(),
+    },
+    Key {
         path: "load.threads",
         meaning: "Threads of the load generator, each with its share of the connections",
         takes: "a whole number, 1 to 256",

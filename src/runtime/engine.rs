@@ -2,10 +2,12 @@
 
 use std::future::Future;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bollard::Docker;
 use serde::{Deserialize, Serialize};
+use tokio::sync::RwLock;
 
 use super::connect::EngineAddress;
 use super::error::{EngineError, with_sources};
@@ -21,6 +23,8 @@ pub(super) const LONG: Duration = Duration::from_secs(120);
 #[derive(Clone)]
 pub struct Engine {
     pub(super) docker: Docker,
+    /// Held for reading by every create in flight, so that a removal can wait until it would see what they made.
+    pub(super) creating: Arc<RwLock<()>>,
     address: EngineAddress,
 }
 
@@ -143,7 +147,11 @@ impl Engine {
                 "its API {api} is older than 1.40 (Docker 19.03)"
             )));
         }
-        Ok(Self { docker, address })
+        Ok(Self {
+            docker,
+            creating: Arc::default(),
+            address,
+        })
     }
 
     /// Address and how it was found.

@@ -1,6 +1,7 @@
 //! What is done with containers, from create to remove.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bollard::models::ContainerStateStatusEnum;
@@ -43,15 +44,25 @@ impl Engine {
         spec: &ContainerSpec,
         owner: &Owner,
     ) -> Result<Created, EngineError> {
-        let options = query::CreateContainerOptionsBuilder::new()
-            .name(&spec.name)
-            .build();
-        let future = self
-            .docker
-            .create_container(Some(options), spec.body(owner));
-        let answer = self
-            .call("create the container", &spec.name, LONG, future)
-            .await?;
+        let guard = Arc::clone(&self.creating).read_owned().await;
+        let (engine, name, body) = (self.clone(), spec.name.clone(), spec.body(owner));
+        // A task of its own: the engine goes on with a create whose caller was interrupted, and the container must be
+        // there before the run's are listed for removal.
+        let create = tokio::spawn(async move {
+            let _guard = guard;
+            let options = query::CreateContainerOptionsBuilder::new()
+                .name(&name)
+                .build();
+            let future = engine.docker.create_container(Some(options), body);
+            engine
+                .call("create the container", &name, LONG, future)
+                .await
+        });
+        let answer = create.await.map_err(|e| EngineError::Broken {
+            operation: "create the container",
+            subject: spec.name.clone(),
+            cause: e.to_string(),
+        })??;
         Ok(Created {
             id: answer.id,
             warnings: answer.warnings,

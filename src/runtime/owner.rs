@@ -140,6 +140,7 @@ impl Engine {
     /// # Errors
     /// When the containers cannot be listed; failed removals are in the answer.
     pub async fn remove_run(&self, run: &str) -> Result<Vec<Removed>, EngineError> {
+        let _none_in_flight = self.creating.write().await;
         let list = self.labelled(&format!("{RUN}={run}")).await?;
         let removals = list.into_iter().map(|(id, name, _)| async move {
             let error = self.remove(&id).await.err().map(|e| e.to_string());

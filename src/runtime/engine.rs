@@ -266,7 +266,7 @@ fn remedy_for(url: &str, cause: &str) -> String {
     if let Some(path) = url.strip_prefix("unix://")
         && !Path::new(path).exists()
     {
-        return "install Docker Engine and start it (`systemctl start docker`, or `make engine` on Debian and Ubuntu), \
+        return "install Docker Engine and start it (`systemctl start docker`, or `scripts/setup-engine` on Debian and Ubuntu), \
                 or set DOCKER_HOST to the socket of yours"
             .to_owned();
     }

@@ -11,7 +11,7 @@ use sweep::record::Folder;
 use sweep::record::trial::{TrialRecord, TrialStatus};
 use tempfile::TempDir;
 
-/// Image of the proxy under test, made by `make envoy`.
+/// Image of the proxy under test, made by `scripts/get-envoy`.
 pub(crate) const ENVOY: &str = "sweep-envoy:1.40.0";
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());

@@ -33,7 +33,7 @@ pub struct TrialRecord {
     pub seed: u64,
     /// Start, RFC 3339 UTC.
     pub started_at: String,
-    /// Wall time of the trial from create to removed.
+    /// Wall time of the trial from create to its evidence; the removal comes after the record is on disk.
     pub wall_us: u64,
     /// Warm-up and window asked for.
     pub warmup_us: u64,

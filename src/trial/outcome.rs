@@ -63,15 +63,11 @@ pub fn of_agent_result(
     end: Option<&ContainerEnd>,
     ready_deadline_s: f64,
 ) -> Outcome {
-    let oom_kills = result
-        .probe
-        .counters_last
-        .as_ref()
-        .and_then(|c| c.oom_kill)
-        .unwrap_or(0);
-    let exited = end.is_some_and(|e| e.state.as_deref() != Some("running"));
+    let oom_kills = result.probe.counters_last.as_ref().and_then(|c| c.oom_kill);
+    // A state that the engine does not tell is no exit; the agent's word decides then.
+    let exited = end.is_some_and(|e| e.state.as_deref().is_some_and(|state| state != "running"));
     let flagged = end.is_some_and(|e| e.oom_killed == Some(true));
-    if flagged || oom_kills > 0 {
+    if flagged || oom_kills.is_some_and(|kills| kills > 0) {
         let exit = end
             .and_then(|e| e.exit_code)
             .map_or(String::new(), |c| format!(", exit code {c}"));
@@ -80,11 +76,15 @@ pub fn of_agent_result(
         } else {
             "the engine's OOM flag is not set"
         };
+        // A killed container takes its cgroup along, often before the count could be read.
+        let seen = match oom_kills {
+            None => "oom_kill could not be read".to_owned(),
+            Some(0) => "oom_kill was still 0 when the cgroup was last read".to_owned(),
+            Some(kills) => format!("oom_kill is {kills}"),
+        };
         return Outcome::failed(
             FailureKind::OomKilled,
-            format!(
-                "OOM-killed: the kernel killed {oom_kills} process(es) seen by the counters, {flag}{exit}"
-            ),
+            format!("OOM-killed: {seen}, {flag}{exit}"),
         );
     }
     if exited {
@@ -186,6 +186,12 @@ mod tests {
             10.0,
         );
         assert_eq!(flag.failure, Some(FailureKind::OomKilled));
+        assert!(flag.reasons[0].contains("could not be read"), "{flag:?}");
+        let mut untold = end("running", None, false);
+        untold.state = None;
+        let measured = result(AgentOutcome::Measured, Some(0), None);
+        let outcome = of_agent_result(&measured, Some(&untold), 10.0);
+        assert_eq!(outcome.failure, None, "an unknown state is no exit");
     }
 
     #[test]

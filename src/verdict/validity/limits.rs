@@ -57,7 +57,13 @@ fn cpu(trial: &TrialRecord, own: &CgroupLimits, findings: &mut Findings) {
         }
         return;
     };
-    let period = own.cpu_period_usec.unwrap_or(0);
+    let Some(period) = own.cpu_period_usec else {
+        // No limit in force has no period that would matter.
+        if trial.limits.cpu.is_some() || found != Limit::Max {
+            findings.reason("cpu limit unknown: the period could not be read");
+        }
+        return;
+    };
     let (asked, found) = match (trial.limits.cpu, found) {
         (None, Limit::Max) => return,
         (None, Limit::Of(quota)) => {

@@ -187,7 +187,7 @@ fn ended(b: &mut Builder) {
         "wall_us",
         "us",
         Kind::Fact,
-        "Wall time of the trial, from create to removed.",
+        "Wall time of the trial, from create to its evidence, before the containers are removed.",
         |t| t.wall_us,
     );
     b.add(

@@ -15,7 +15,7 @@ use rustls::{CipherSuite, ClientConfig, SupportedCipherSuite, SupportedProtocolV
 
 use super::LoadError;
 use crate::agent::job::TlsMaterial;
-use crate::spec::settings::{KeyExchange, Protocol, TlsVersion, Verify};
+use crate::spec::settings::{CertificateKey, KeyExchange, Protocol, Tls, TlsVersion, Verify};
 
 pub(crate) use session::{Negotiated, TlsError, TlsSession};
 
@@ -51,7 +51,7 @@ impl TlsClient {
         }
         let default = aws_lc_rs::default_provider();
         let provider = Arc::new(CryptoProvider {
-            kx_groups: vec![group(settings.key_exchange)],
+            kx_groups: groups(settings),
             cipher_suites: aes128_first(default.cipher_suites),
             ..default
         });
@@ -104,6 +104,19 @@ pub(crate) fn alpn(protocol: Protocol) -> &'static [u8] {
     }
 }
 
+/// The one group of the key exchange. Before TLS 1.3 the same list also names the curves that the server's certificate
+/// may have, and OpenSSL keeps to that: its P-256 comes second there, and the agreed group is in the record.
+fn groups(settings: &Tls) -> Vec<&'static dyn SupportedKxGroup> {
+    let mut groups = vec![group(settings.key_exchange)];
+    if settings.version == TlsVersion::V1_2
+        && settings.certificate == CertificateKey::EcdsaP256
+        && settings.key_exchange != KeyExchange::P256
+    {
+        groups.push(kx_group::SECP256R1);
+    }
+    groups
+}
+
 fn group(key_exchange: KeyExchange) -> &'static dyn SupportedKxGroup {
     match key_exchange {
         KeyExchange::X25519 => kx_group::X25519,
@@ -146,4 +159,39 @@ fn private_key(pem: &str) -> Result<PrivateKeyDer<'static>, LoadError> {
         whose: "client key",
         cause: error.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::NamedGroup::{X25519, X25519MLKEM768, secp256r1};
+
+    use super::*;
+
+    #[test]
+    fn one_group_is_offered_but_where_the_list_also_names_the_curve_of_the_certificate() {
+        let offered = |version, certificate, key_exchange| {
+            let settings = Tls {
+                version,
+                certificate,
+                key_exchange,
+                resumption: false,
+                mutual: false,
+                verify: Verify::Ca,
+            };
+            let groups = groups(&settings);
+            groups.iter().map(|group| group.name()).collect::<Vec<_>>()
+        };
+        use {CertificateKey as C, KeyExchange as K, TlsVersion as V};
+        assert_eq!(offered(V::V1_3, C::EcdsaP256, K::X25519), [X25519]);
+        assert_eq!(
+            offered(V::V1_3, C::EcdsaP256, K::X25519MlKem768),
+            [X25519MLKEM768]
+        );
+        assert_eq!(offered(V::V1_2, C::Rsa2048, K::X25519), [X25519]);
+        assert_eq!(offered(V::V1_2, C::EcdsaP256, K::P256), [secp256r1]);
+        assert_eq!(
+            offered(V::V1_2, C::EcdsaP256, K::X25519),
+            [X25519, secp256r1]
+        );
+    }
 }

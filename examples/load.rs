@@ -17,7 +17,7 @@ use sweep::hdr::LatencyHistogram;
 use sweep::load::Generator;
 use sweep::load::report::LoadReport;
 use sweep::spec::settings::{
-    Arrivals, CertificateKey, KeyExchange, Load, LoadMode, Protocol, Tls, TlsVersion, Verify,
+    Arrivals, CertificateKey, KeyExchange, Load, LoadMode, Protocol, Tls, TlsVersion, Verify, Wait,
 };
 use sweep::units::{Bytes, Micros, RatePerSecond};
 
@@ -81,6 +81,9 @@ struct Options {
     /// Threads.
     #[arg(long, default_value_t = 1)]
     threads: u32,
+    /// Spin while an answer or an arrival is near, on a CPU that nothing else uses.
+    #[arg(long)]
+    spin: bool,
 }
 
 impl Options {
@@ -111,6 +114,7 @@ impl Options {
             connect_timeout: Micros(20_000_000),
             max_pacing_lag: Micros(1_000),
             threads: self.threads,
+            wait: Wait::Auto,
         }
     }
 
@@ -167,6 +171,7 @@ impl Options {
             upstream_container: None,
             sample_interval: Micros(50_000),
             agent_cpus: f64::from(self.threads),
+            spin: self.spin,
             listen_port: self.target.port(),
         })
     }

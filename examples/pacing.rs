@@ -1,9 +1,10 @@
 //! How true the generator's pace and latency are, by the stamps of the server itself: a Markdown table, one row a rate.
 //!
 //! ```text
-//! cargo run --release --example pacing -- [RATE…]
+//! cargo run --release --example pacing -- [sleep] [RATE…]
 //! ```
-//! The server (the project's upstream, 200 us) runs on CPU 0 and the generator on CPU 1, in one process.
+//! The server (the project's upstream, 200 us) runs on CPU 0 and the generator on CPU 1, in one process. The generator has
+//! its CPU for itself and so spins while an answer or an arrival is near, unless told to `sleep`.
 #![expect(clippy::print_stdout, reason = "the table is this program's output")]
 
 use std::collections::BTreeMap;
@@ -14,15 +15,17 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use sweep::agent::job::{Job, Phase};
 use sweep::load::Generator;
 use sweep::load::report::LoadReport;
-use sweep::spec::settings::{Arrivals, Load, LoadMode, Protocol};
+use sweep::spec::settings::{Arrivals, Load, LoadMode, Protocol, Wait};
 use sweep::units::{Bytes, Micros, RatePerSecond};
 
 const RATES: [f64; 7] = [0.5, 2.0, 99.0, 101.0, 1_000.0, 3_900.0, 10_000.0];
 const CONNECTIONS: u32 = 32;
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let spin = !std::env::args().any(|word| word == "sleep");
     let given: Vec<f64> = std::env::args()
         .skip(1)
+        .filter(|word| word != "sleep")
         .map(|rate| rate.parse())
         .collect::<Result<_, _>>()?;
     let rates = if given.is_empty() { &RATES[..] } else { &given };
@@ -31,12 +34,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
     for &rate in rates {
-        println!("{}", row(rate)?);
+        println!("{}", row(rate, spin)?);
     }
     Ok(())
 }
 
-fn row(rate: f64) -> Result<String, Box<dyn Error>> {
+fn row(rate: f64, spin: bool) -> Result<String, Box<dyn Error>> {
     pin(0)?;
     let server = sweep_upstream::serve(&sweep_upstream::Config {
         record_arrivals: 1_000_000,
@@ -45,7 +48,7 @@ fn row(rate: f64) -> Result<String, Box<dyn Error>> {
     pin(1)?;
     let seconds = if rate < 10.0 { 8 } else { 5 };
     let mut window = (0, 0);
-    let report = Generator::new(&job(server.addr(), rate, seconds))?.run(
+    let report = Generator::new(&job(server.addr(), rate, seconds, spin))?.run(
         &mut |phase| match phase {
             Phase::Measure => {
                 let _ = server.reset();
@@ -107,7 +110,7 @@ fn pin(cpu: usize) -> Result<(), rustix::io::Errno> {
     sched_setaffinity(None, &set)
 }
 
-fn job(target: std::net::SocketAddr, rate: f64, seconds: u64) -> Job {
+fn job(target: std::net::SocketAddr, rate: f64, seconds: u64, spin: bool) -> Job {
     Job {
         target,
         server_name: "localhost".to_owned(),
@@ -130,6 +133,7 @@ fn job(target: std::net::SocketAddr, rate: f64, seconds: u64) -> Job {
             connect_timeout: Micros(10_000_000),
             max_pacing_lag: Micros(1_000),
             threads: 1,
+            wait: Wait::Auto,
         },
         warmup: Micros(500_000),
         duration: Micros(seconds * 1_000_000),
@@ -142,6 +146,7 @@ fn job(target: std::net::SocketAddr, rate: f64, seconds: u64) -> Job {
         upstream_container: None,
         sample_interval: Micros(50_000),
         agent_cpus: 1.0,
+        spin,
         listen_port: target.port(),
     }
 }

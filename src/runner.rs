@@ -158,6 +158,8 @@ impl Prepared<'_> {
             tools_image: &self.preflight.tools_image,
             certificates: &certificates,
             page_cache_shared: self.preflight.engine.page_cache_shared(),
+            placed: &self.preflight.placed,
+            cores: self.preflight.host.cores.as_ref(),
             engine_cpus: self.preflight.engine.cpus.map_or(1.0, |n| n as f64),
         };
         let walk = trials::Walk {

@@ -12,6 +12,7 @@ mod fault;
 mod hash;
 mod keys;
 mod overrides;
+pub mod placement;
 mod raw;
 mod read;
 mod reference;
@@ -164,10 +165,10 @@ fn read(
     Some(draft.into_matrix(warnings, sources))
 }
 
-/// How many CPUs a list in the kernel's syntax names; `None` if it is not one.
+/// The CPUs that a list in the kernel's syntax names, in order; `None` if it is not one.
 #[must_use]
-pub fn cpu_list_len(list: &str) -> Option<usize> {
-    syntax::cpu_numbers(list).map(|cpus| cpus.len())
+pub fn cpu_list(list: &str) -> Option<Vec<u32>> {
+    syntax::cpu_numbers(list)
 }
 
 impl Matrix {

@@ -15,7 +15,8 @@ use crate::plan;
 use crate::proxy;
 use crate::record::trial::{ContainerEnd, Control, Factor, FailureKind, TrialRecord, TrialStatus};
 use crate::runtime::{Engine, EngineError, Owner};
-use crate::spec::settings::{DelayDistribution, LoadMode, Settings};
+use crate::spec::placement::{Placed, Topology};
+use crate::spec::settings::{DelayDistribution, LoadMode, Settings, Wait};
 use crate::units::Micros;
 use crate::verdict;
 
@@ -46,6 +47,10 @@ pub struct TrialContext<'a> {
     pub page_cache_shared: Option<bool>,
     /// CPUs of the engine's host.
     pub engine_cpus: f64,
+    /// CPUs of the roles that the matrix leaves to `sweep`.
+    pub placed: &'a Placed,
+    /// CPUs of the engine's host, by core; `None` if unknown.
+    pub cores: Option<&'a Topology>,
 }
 
 /// Id, control and factor levels of the trial's cell.
@@ -313,12 +318,16 @@ fn job(
     } else {
         settings.proxy.port
     };
-    let agent_cpus = settings
-        .placement
+    let placed = settings.placement.resolve(context.placed);
+    let agent_cpus = placed
         .agent
         .as_deref()
-        .and_then(crate::spec::cpu_list_len)
-        .map_or(context.engine_cpus, |n| n as f64);
+        .and_then(crate::spec::cpu_list)
+        .map_or(context.engine_cpus, |cpus| cpus.len() as f64);
+    let threads = settings.load.threads as usize;
+    let may_spin = context
+        .cores
+        .is_some_and(|cores| cores.agent_is_alone(&placed, threads));
     Job {
         target: local(target_port),
         server_name: crate::certs::SERVER_NAME.to_owned(),
@@ -339,6 +348,11 @@ fn job(
         upstream_container: pod.upstream.clone(),
         sample_interval: SAMPLE_INTERVAL,
         agent_cpus,
+        spin: match settings.load.wait {
+            Wait::Auto => may_spin,
+            Wait::Sleep => false,
+            Wait::Spin => true,
+        },
         listen_port: target_port,
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::probe::FsRoot;
 use crate::probe::report::{CgroupVersion, LimitsInForce};
+use crate::spec::placement::Topology;
 
 /// Facts of the engine's host, told by a small container with known limits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +26,9 @@ pub struct HostFacts {
     pub kernel: String,
     /// Hard limit of descriptors that the engine gives a container by default.
     pub nofile_hard: Option<u64>,
+    /// The CPUs that a container may use, by physical core.
+    #[serde(default)]
+    pub cores: Option<Topology>,
     /// Accept backlog limit of a fresh network namespace.
     pub somaxconn: Option<i64>,
 }
@@ -48,9 +52,9 @@ pub fn read() -> HostFacts {
         memory_total_bytes: text("/proc/meminfo")
             .as_deref()
             .and_then(|t| field_kib(t, "MemTotal:")),
-        cpus: std::thread::available_parallelism()
-            .ok()
-            .map(|n| n.get() as u64),
+        // Not `available_parallelism`, which counts this container's own CPU limit in.
+        cpus: usable_cpus().map(|cpus| cpus.len() as u64),
+        cores: usable_cpus().map(|cpus| by_core(&cpus, siblings)),
         cpu_model: text("/proc/cpuinfo").and_then(|t| {
             let line = t.lines().find(|l| l.starts_with("model name"))?;
             Some(line.split_once(':')?.1.trim().to_owned())
@@ -62,6 +66,35 @@ pub fn read() -> HostFacts {
         nofile_hard: rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum,
         somaxconn: text("/proc/sys/net/core/somaxconn").and_then(|t| t.trim().parse().ok()),
     }
+}
+
+fn usable_cpus() -> Option<Vec<u32>> {
+    let set = rustix::thread::sched_getaffinity(None).ok()?;
+    let cpus = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
+    Some(cpus.map(|cpu| cpu as u32).collect())
+}
+
+/// The CPUs of one core, the given one among them; `None` where the kernel does not tell.
+fn siblings(cpu: u32) -> Option<Vec<u32>> {
+    let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+    crate::spec::cpu_list(fs_err::read_to_string(path).ok()?.trim())
+}
+
+/// Groups CPUs by core; one whose siblings are unknown is a core of its own.
+fn by_core(cpus: &[u32], siblings: impl Fn(u32) -> Option<Vec<u32>>) -> Topology {
+    let mut cores: Vec<Vec<u32>> = Vec::new();
+    for &cpu in cpus {
+        if cores.iter().any(|core| core.contains(&cpu)) {
+            continue;
+        }
+        let mut core = siblings(cpu).unwrap_or_default();
+        core.retain(|sibling| cpus.contains(sibling));
+        if !core.contains(&cpu) {
+            core = vec![cpu];
+        }
+        cores.push(core);
+    }
+    Topology(cores)
 }
 
 fn field_kib(text: &str, key: &str) -> Option<u64> {
@@ -89,6 +122,14 @@ fn container_id(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cores_are_those_of_the_usable_cpus() {
+        let pairs = |cpu: u32| Some(vec![cpu % 4, cpu % 4 + 4]);
+        assert_eq!(by_core(&[1, 2, 5], pairs).0, [vec![1, 5], vec![2]]);
+        assert_eq!(by_core(&[0, 1], |_| None).0, [vec![0], vec![1]]);
+        assert!(usable_cpus().is_some_and(|cpus| !cpus.is_empty()));
+    }
 
     #[test]
     fn the_own_id_is_found_under_every_driver() {

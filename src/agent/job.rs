@@ -41,6 +41,9 @@ pub struct Job {
     pub sample_interval: Micros,
     /// CPUs that the agent may use, as a count; bounds its own share when judging saturation.
     pub agent_cpus: f64,
+    /// Whether the generator's threads spin while an answer or an arrival is near.
+    #[serde(default)]
+    pub spin: bool,
     /// Port the proxy listens on, whose accept queue is read.
     pub listen_port: u16,
 }

@@ -132,6 +132,7 @@ impl Generator {
                     source,
                     handshakes: part.handshakes(load, self.job.seed),
                     rate: rate + load.handshake_rate.0 / threads as f64,
+                    spin: self.job.spin,
                     open_at: (thread..u64::from(load.connections))
                         .step_by(threads as usize)
                         .map(|connection| start + connection * stagger)

@@ -14,6 +14,9 @@ const BATCH: usize = 64;
 /// How long before a deadline the thread wakes and polls, at most: a timer on an idle virtual CPU fires about this late.
 const SPIN: u64 = 40 * US;
 
+/// The same where spinning takes time from nobody: also covers the wake-up of a CPU that has been idle for long.
+const SPIN_ALONE: u64 = 200 * US;
+
 /// How long a closed loop polls before it sleeps. To sleep and be woken costs several times this in CPU time, so it is
 /// little when nothing comes, and saves much when answers follow each other closely.
 const LINGER: u64 = 5 * US;
@@ -22,8 +25,10 @@ const LINGER: u64 = 5 * US;
 #[derive(Debug)]
 pub(crate) struct Poller {
     epoll: OwnedFd,
-    /// Spinning before each deadline; bounded by a tenth of the time between deadlines.
+    /// Spinning before each deadline; bounded by a tenth of the time between deadlines unless spinning costs nobody.
     spin: u64,
+    /// CPU time of polls that found nothing, nanoseconds: spent, but not needed for the load.
+    spun: u64,
     /// Polling before each sleep.
     linger: u64,
     /// Whether the kernel is known to wait for nanoseconds; if not, it costs another call.
@@ -32,7 +37,8 @@ pub(crate) struct Poller {
 
 impl Poller {
     /// `rate` is how many deadlines per second will be waited for; 0 in a closed loop, where the next answer is near.
-    pub(crate) fn new(rate: f64) -> Result<Self, LoadError> {
+    /// `alone` when spinning takes time from nobody.
+    pub(crate) fn new(rate: f64, alone: bool) -> Result<Self, LoadError> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)
             .map_err(|errno| LoadError::io("create an epoll descriptor", errno))?;
         let tenth = if rate > 0.0 {
@@ -42,7 +48,8 @@ impl Poller {
         };
         Ok(Self {
             epoll,
-            spin: tenth.min(SPIN),
+            spin: if alone { SPIN_ALONE } else { tenth.min(SPIN) },
+            spun: 0,
             linger: if rate > 0.0 { 0 } else { LINGER },
             has_pwait2: true,
         })
@@ -74,11 +81,18 @@ impl Poller {
         )
     }
 
-    /// Fills `events` with what is ready; waits for it, but not beyond `deadline`.
+    /// CPU time of polls that found nothing so far, nanoseconds.
+    pub(crate) fn spun(&self) -> u64 {
+        self.spun
+    }
+
+    /// Fills `events` with what is ready; waits for it, but not beyond `deadline`, and without sleeping if an event is
+    /// `near`.
     pub(crate) fn wait(
         &mut self,
         events: &mut Vec<epoll::Event>,
         deadline: u64,
+        near: bool,
     ) -> Result<(), LoadError> {
         let begun = clock::now();
         let mut left = deadline.saturating_sub(begun);
@@ -86,7 +100,7 @@ impl Poller {
         loop {
             events.clear();
             events.reserve(BATCH);
-            let nap = if now < begun + self.linger {
+            let nap = if near || now < begun + self.linger {
                 0
             } else {
                 left.saturating_sub(self.spin)
@@ -98,7 +112,10 @@ impl Poller {
             if !events.is_empty() || left == 0 {
                 return Ok(());
             }
-            now = clock::now();
+            let asked = std::mem::replace(&mut now, clock::now());
+            if nap == 0 {
+                self.spun += now - asked;
+            }
             left = deadline.saturating_sub(now);
             if left == 0 {
                 return Ok(());
@@ -193,21 +210,28 @@ mod tests {
 
     /// How late waits for a deadline end, nanoseconds, and that a ready socket ends one.
     fn check(has_pwait2: bool) {
-        let mut poller = Poller::new(100.0).expect("epoll");
+        let mut poller = Poller::new(100.0, false).expect("epoll");
         poller.has_pwait2 = has_pwait2;
         let mut events = Vec::new();
         for wait in [0, 300 * US, 3_000 * US] {
             let deadline = clock::now() + wait;
-            poller.wait(&mut events, deadline).expect("wait");
-            assert!(events.is_empty() && clock::now() >= deadline, "never early");
+            for near in [false, true] {
+                poller.wait(&mut events, deadline, near).expect("wait");
+                assert!(events.is_empty() && clock::now() >= deadline, "never early");
+            }
         }
+        let before = poller.spun();
+        let deadline = clock::now() + 300 * US;
+        poller.wait(&mut events, deadline, true).expect("wait");
+        let spun = poller.spun() - before;
+        assert!(spun > 0, "a wait for something near is spent polling");
         let (reader, writer) = std::os::unix::net::UnixStream::pair().expect("sockets");
         poller.add(&reader, 7, false).expect("add");
-        poller.wait(&mut events, clock::now()).expect("wait");
+        poller.wait(&mut events, clock::now(), false).expect("wait");
         events.clear();
         rustix::io::write(&writer, b"x").expect("write");
         let far = clock::now() + 10 * clock::SEC;
-        poller.wait(&mut events, far).expect("wait");
+        poller.wait(&mut events, far, false).expect("wait");
         assert_eq!(events.len(), 1);
         assert_eq!(events[0].data.u64(), 7);
         assert!(clock::now() < far);

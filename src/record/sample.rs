@@ -17,7 +17,7 @@ use crate::probe::report::{
 };
 use crate::spec::settings::{
     Arrivals, CertificateKey, DelayDistribution, KeyExchange, Limits, Load, LoadMode, PageCache,
-    Placement, Protocol, Proxy, ProxyKind, Settings, Tls, TlsVersion, Upstream, Verify,
+    Placement, Protocol, Proxy, ProxyKind, Settings, Tls, TlsVersion, Upstream, Verify, Wait,
 };
 use crate::units::{Bytes, Micros, MilliCpus, RatePerSecond};
 
@@ -597,6 +597,7 @@ fn settings() -> Settings {
             connect_timeout: Micros(30_000_000),
             max_pacing_lag: Micros(1_000),
             threads: 1,
+            wait: Wait::Auto,
         },
         tls: Tls {
             version: TlsVersion::V1_3,

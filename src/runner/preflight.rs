@@ -10,6 +10,7 @@ use crate::record::manifest::{self, FactorLevels, ImageFacts, Manifest, PlannedC
 use crate::record::trial::SCHEMA_VERSION;
 use crate::runtime::{ContainerSpec, Engine, EngineError, EngineFacts, Owner, Role};
 use crate::spec::Matrix;
+use crate::spec::placement::Placed;
 use crate::spec::settings::Limits;
 use crate::tools;
 use crate::units::{Bytes, Micros, MilliCpus};
@@ -35,6 +36,8 @@ pub struct Preflight {
     pub images: Vec<ImageFacts>,
     /// What a reader must know of all the numbers.
     pub notices: Vec<String>,
+    /// CPUs of the roles that the matrix leaves to `sweep`.
+    pub placed: Placed,
 }
 
 pub(super) async fn prepare(
@@ -55,7 +58,9 @@ pub(super) async fn prepare(
         return Err(RunError::Environment(faults));
     }
     let notices = notices(needs, &facts, &host);
+    let placed = needs.place(host.cores.as_ref()).unwrap_or_default();
     Ok(Preflight {
+        placed,
         engine: facts,
         host,
         tools_image,
@@ -193,7 +198,15 @@ pub(crate) fn notices(needs: &Needs, facts: &EngineFacts, host: &HostFacts) -> V
             facts.storage_driver.as_deref().unwrap_or("?")
         ));
     }
-    if facts.cpus.is_some_and(|n| n < 3) && !needs.placed {
+    if let Some(placed) = needs.place(host.cores.as_ref()) {
+        let of = |role: &Option<String>| role.clone().unwrap_or_else(|| "any".to_owned());
+        notices.push(format!(
+            "the proxy runs on CPUs {}, the upstream on {}, the agent on {} (`[placement]` changes that)",
+            of(&placed.proxy),
+            of(&placed.upstream),
+            of(&placed.agent),
+        ));
+    } else if !needs.placed && (needs.unplaced || facts.cpus.is_some_and(|n| n < 3)) {
         notices.push(format!(
             "proxy, upstream and agent share {} CPUs: a generator that was held up makes its trial invalid, but small \
              latencies include some of their competition",

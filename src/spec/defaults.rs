@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::settings::{
     Arrivals, CertificateKey, DelayDistribution, KeyExchange, Limits, Load, LoadMode, PageCache,
-    Placement, Protocol, Proxy, ProxyKind, Settings, Tls, TlsVersion, Upstream, Verify,
+    Placement, Protocol, Proxy, ProxyKind, Settings, Tls, TlsVersion, Upstream, Verify, Wait,
 };
 use crate::units::{Bytes, Micros, RatePerSecond};
 
@@ -89,6 +89,7 @@ fn load() -> Load {
         connect_timeout: Micros::from_secs(30),
         max_pacing_lag: Micros::from_millis(1),
         threads: 1,
+        wait: Wait::Auto,
     }
 }
 

@@ -31,7 +31,7 @@ impl Matrix {
                     _ => &settings.placement.agent,
                 };
                 let highest = list
-                    .as_deref()
+                    .list()
                     .and_then(syntax::cpu_numbers)
                     .and_then(|cpus| cpus.last().copied());
                 let Some(highest) = highest.filter(|n| f64::from(*n) >= cpus) else {

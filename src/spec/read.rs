@@ -5,7 +5,7 @@ use std::str::FromStr;
 use super::raw::Scalar;
 use super::settings::{
     Arrivals, CertificateKey, DelayDistribution, KeyExchange, LoadMode, PageCache, Protocol,
-    ProxyKind, TlsVersion, Verify,
+    ProxyKind, TlsVersion, Verify, Wait,
 };
 use crate::units::{Bytes, Micros, MilliCpus, RatePerSecond, UnitError};
 
@@ -195,6 +195,7 @@ choices! {
     CertificateKey { "ecdsa-p256" => EcdsaP256, "rsa-2048" => Rsa2048, "rsa-4096" => Rsa4096, "ed25519" => Ed25519 }
     KeyExchange { "x25519" => X25519, "p256" => P256, "x25519mlkem768" => X25519MlKem768 }
     Verify { "ca" => Ca, "pin" => Pin }
+    Wait { "auto" => Auto, "sleep" => Sleep, "spin" => Spin }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use super::placement::{CpuSet, Placement};
 use crate::units::{Bytes, Micros, MilliCpus, RatePerSecond};
 
 /// Everything that one trial needs to know.
@@ -164,6 +165,9 @@ pub struct Load {
     pub max_pacing_lag: Micros,
     /// Generator threads.
     pub threads: u32,
+    /// How the generator's threads wait for answers and for the next arrival.
+    #[serde(default)]
+    pub wait: Wait,
 }
 
 /// How requests arise.
@@ -255,6 +259,19 @@ pub enum KeyExchange {
     X25519MlKem768,
 }
 
+/// How the generator's threads wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wait {
+    /// Spin where the agent has CPUs of its own, else sleep.
+    #[default]
+    Auto,
+    /// Sleep until the kernel wakes the thread, some tens of microseconds late on an idle virtual CPU.
+    Sleep,
+    /// Keep asking the kernel while an answer or an arrival is near.
+    Spin,
+}
+
 /// How the client checks the proxy's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -264,15 +281,4 @@ pub enum Verify {
     /// The certificate's bytes equal the run's; cheaper for the client, since no signature is computed, neither the CA's
     /// nor the server's.
     Pin,
-}
-
-/// CPU sets, in the kernel's list syntax ("0", "0-1,3"); `None` is "any".
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Placement {
-    /// For the proxy.
-    pub proxy: Option<String>,
-    /// For the upstream.
-    pub upstream: Option<String>,
-    /// For the agent (load generator and probes).
-    pub agent: Option<String>,
 }

@@ -1,5 +1,6 @@
 //! Texts with a syntax of their own: names, image references, request lines, headers, CPU lists.
 
+use super::placement::CpuSet;
 use super::raw::Scalar;
 use super::read::{self, Wrong};
 use super::text::is_harmful;
@@ -173,6 +174,15 @@ pub(super) fn cpu_list(raw: &Scalar) -> Result<String, Wrong> {
     Ok(shortest_list(&cpus))
 }
 
+/// A list, or a word for who chooses.
+pub(super) fn cpu_set(raw: &Scalar) -> Result<CpuSet, Wrong> {
+    match raw {
+        Scalar::Text(text) if text.trim() == "auto" => Ok(CpuSet::Auto),
+        Scalar::Text(text) if text.trim() == "any" => Ok(CpuSet::Any),
+        list => cpu_list(list).map(CpuSet::List),
+    }
+}
+
 /// The CPUs of a list, in order, each once.
 pub(super) fn cpu_numbers(text: &str) -> Option<Vec<u32>> {
     if text.len() > 4096 {
@@ -198,7 +208,7 @@ fn cpu_number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|n| *n <= MAX_CPU_NUMBER)
 }
 
-fn shortest_list(cpus: &[u32]) -> String {
+pub(super) fn shortest_list(cpus: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for cpu in cpus {
         match ranges.last_mut() {

@@ -8,6 +8,7 @@ use super::{TrialContext, UPSTREAM_CONTROL_PORT, UPSTREAM_PORT};
 use crate::agent::job::Job;
 use crate::proxy::ProxyLaunch;
 use crate::runtime::{Archive, ContainerSpec, Engine, EngineError, Owner, Role, WaitOutcome};
+use crate::spec::placement::Placed;
 use crate::spec::settings::{PageCache, Settings};
 
 /// Descriptors for upstream and agent: as many as an engine without CAP_SYS_RESOURCE is sure to allow.
@@ -51,7 +52,8 @@ impl Pod {
         let engine = context.engine;
         let prefix = self.name.clone();
         let name = |role: Role| format!("{prefix}-{}", role.as_str());
-        let upstream_spec = upstream_spec(context, name(Role::Upstream), settings, launch);
+        let placed = settings.placement.resolve(context.placed);
+        let upstream_spec = upstream_spec(context, name(Role::Upstream), settings, launch, &placed);
         let upstream = engine.create(&upstream_spec, context.owner).await?;
         self.upstream = Some(upstream.id.clone());
 
@@ -60,10 +62,11 @@ impl Pod {
         agent_spec.cmd = vec!["agent".to_owned(), JOB_PATH.to_owned()];
         agent_spec.join_network_of = Some(upstream.id.clone());
         agent_spec.nofile = Some(HARNESS_NOFILE.max(settings.proxy.nofile));
-        agent_spec.cpuset.clone_from(&settings.placement.agent);
+        agent_spec.cpuset.clone_from(&placed.agent);
         agent_spec.host_view = true;
 
-        let proxy_spec = launch.map(|l| proxy_spec(name(Role::Proxy), settings, l, &upstream.id));
+        let proxy_spec =
+            launch.map(|l| proxy_spec(name(Role::Proxy), settings, l, &upstream.id, &placed));
         let proxy_create = async {
             match &proxy_spec {
                 Some(spec) => engine.create(spec, context.owner).await.map(Some),
@@ -133,6 +136,7 @@ fn upstream_spec(
     name: String,
     settings: &Settings,
     launch: Option<&ProxyLaunch>,
+    placed: &Placed,
 ) -> ContainerSpec {
     use crate::spec::settings::DelayDistribution as D;
     let upstream = &settings.upstream;
@@ -167,7 +171,7 @@ fn upstream_spec(
             .push(format!("--delay-high-share={}", upstream.delay_high_share));
     }
     spec.nofile = Some(HARNESS_NOFILE);
-    spec.cpuset.clone_from(&settings.placement.upstream);
+    spec.cpuset.clone_from(&placed.upstream);
     if let Some(launch) = launch {
         spec.sysctls.clone_from(&launch.sysctls);
     }
@@ -179,6 +183,7 @@ fn proxy_spec(
     settings: &Settings,
     launch: &ProxyLaunch,
     network_of: &str,
+    placed: &Placed,
 ) -> ContainerSpec {
     let mut spec = ContainerSpec::new(Role::Proxy, name, &settings.proxy.image);
     spec.entrypoint.clone_from(&launch.entrypoint);
@@ -187,7 +192,7 @@ fn proxy_spec(
     spec.user.clone_from(&launch.user);
     spec.join_network_of = Some(network_of.to_owned());
     spec.limits = settings.limits.clone();
-    spec.cpuset.clone_from(&settings.placement.proxy);
+    spec.cpuset.clone_from(&placed.proxy);
     spec.nofile = Some(settings.proxy.nofile);
     spec
 }

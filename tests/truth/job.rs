@@ -8,7 +8,7 @@ use sweep::agent::job::{Job, Phase, TlsMaterial};
 use sweep::load::Generator;
 use sweep::load::report::{BottleneckKind, LoadReport};
 use sweep::spec::settings::{
-    Arrivals, CertificateKey, KeyExchange, Load, LoadMode, Protocol, Tls, TlsVersion, Verify,
+    Arrivals, CertificateKey, KeyExchange, Load, LoadMode, Protocol, Tls, TlsVersion, Verify, Wait,
 };
 use sweep::units::{Bytes, Micros, RatePerSecond};
 
@@ -35,6 +35,7 @@ pub fn load() -> Load {
         connect_timeout: Micros(15_000_000),
         max_pacing_lag: Micros(1_000),
         threads: 1,
+        wait: Wait::Auto,
     }
 }
 
@@ -55,6 +56,7 @@ pub fn job(target: SocketAddr, load: Load) -> Job {
         upstream_container: None,
         sample_interval: Micros(50_000),
         agent_cpus: 2.0,
+        spin: false,
         listen_port: target.port(),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Key, put};
 use crate::spec::read::{self, Choice};
-use crate::spec::settings::{Arrivals, LoadMode, Protocol};
+use crate::spec::settings::{Arrivals, LoadMode, Protocol, Wait};
 use crate::spec::syntax;
 use crate::units::{Bytes, Micros};
 
@@ -160,5 +160,12 @@ pub(super) const KEYS: &[Key] = &[
         takes: "a whole number, 1 to 256",
         parse: |raw, _| put(read::count32(raw, 1, 256), |s, v| s.load.threads = v),
         show: |s| s.load.threads.to_string(),
+    },
+    Key {
+        path: "load.wait",
+        meaning: "How the generator waits for answers and arrivals. `spin` takes a CPU to see them at once; `sleep` sees them when the kernel wakes it, some 50 us later on an idle virtual CPU; `auto` spins where the agent has CPUs of its own, one more than `load.threads`",
+        takes: "\"auto\", \"sleep\" or \"spin\"",
+        parse: |raw, _| put(read::choice::<Wait>(raw), |s, v| s.load.wait = v),
+        show: |s| s.load.wait.word().to_owned(),
     },
 ];

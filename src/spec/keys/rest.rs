@@ -193,7 +193,8 @@ pub(super) const TLS: &[Key] = &[
     },
 ];
 
-const CPUS: &str = "a list of CPU numbers and ranges, such as \"0\" or \"0-1,3\", or \"any\"";
+const CPUS: &str =
+    "a list of CPU numbers and ranges, such as \"0\" or \"0-1,3\", or \"any\" or \"auto\"";
 
 macro_rules! placement {
     ($path:literal, $meaning:literal, $field:ident) => {
@@ -201,12 +202,8 @@ macro_rules! placement {
             path: $path,
             meaning: $meaning,
             takes: CPUS,
-            parse: |raw, _| {
-                put(read::or_word(raw, &["any"], syntax::cpu_list), |s, v| {
-                    s.placement.$field = v
-                })
-            },
-            show: |s| super::or("any", s.placement.$field.as_ref()),
+            parse: |raw, _| put(syntax::cpu_set(raw), |s, v| s.placement.$field = v),
+            show: |s| s.placement.$field.to_string(),
         }
     };
 }

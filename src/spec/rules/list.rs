@@ -145,12 +145,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         keys: &["placement.agent", "placement.proxy"],
         only_warns: true,
-        check: |s| shared("agent", s.placement.agent.as_deref(), s),
+        check: |s| shared("agent", s.placement.agent.list(), s),
     },
     Rule {
         keys: &["placement.upstream", "placement.proxy"],
         only_warns: true,
-        check: |s| shared("upstream", s.placement.upstream.as_deref(), s),
+        check: |s| shared("upstream", s.placement.upstream.list(), s),
     },
     Rule {
         keys: &["limits.cpu", "placement.proxy"],
@@ -165,7 +165,7 @@ fn cpus(list: &str) -> Vec<u32> {
 
 /// Roles that share a CPU disturb each other, and the generator's delays become the proxy's.
 fn shared(role: &str, list: Option<&str>, s: &Settings) -> Option<Clash> {
-    let proxy = cpus(s.placement.proxy.as_deref()?);
+    let proxy = cpus(s.placement.proxy.list()?);
     let both: Vec<u32> = cpus(list?)
         .into_iter()
         .filter(|cpu| proxy.contains(cpu))
@@ -179,7 +179,7 @@ fn shared(role: &str, list: Option<&str>, s: &Settings) -> Option<Clash> {
 
 fn placed_limit(s: &Settings) -> Option<Clash> {
     let limit = s.limits.cpu?;
-    let list = s.placement.proxy.as_deref()?;
+    let list = s.placement.proxy.list()?;
     if limit.0 <= cpus(list).len() as u64 * 1000 {
         return None;
     }

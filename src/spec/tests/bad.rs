@@ -47,7 +47,7 @@ headers = { "X-A" = "a\r\nb", host = "x" }
     matrix.toml:8:11: level "5Mi" of "memory" is below 6Mi; give a Kubernetes quantity or bytes, 6Mi to 1Pi (such as "64Mi"), or "max" for no limit
     matrix.toml:8:18: level "64m" of "memory" has the ambiguous unit "m" ("m" is thousandths to Kubernetes and MiB to Docker); give a Kubernetes quantity or bytes, 6Mi to 1Pi (such as "64Mi"), or "max" for no limit
     matrix.toml:9:9: level "-1" of "swap" is negative; give a Kubernetes quantity or bytes, 0 to 1Pi (such as "256Mi")
-    matrix.toml:10:1: factor "load" names a table; name one of its keys: load.mode, load.rate, load.arrivals, load.users, load.connections, load.requests_per_connection, load.streams, load.handshake_rate, load.protocol, load.method, load.path, load.body, load.timeout, load.connect_timeout, load.max_pacing_lag, load.threads
+    matrix.toml:10:1: factor "load" names a table; name one of its keys: load.mode, load.rate, load.arrivals, load.users, load.connections, load.requests_per_connection, load.streams, load.handshake_rate, load.protocol, load.method, load.path, load.body, load.timeout, load.connect_timeout, load.max_pacing_lag, load.threads, load.wait
     matrix.toml:11:19: factor "proxy.workers" has no levels; give at least one, or remove the factor
     matrix.toml:12:1: unknown factor "load.rates"; did you mean "load.rate"?
     matrix.toml:15:11: proxy.workers 0 is zero; give a whole number, 1 to 1024

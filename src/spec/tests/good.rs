@@ -140,8 +140,8 @@ fn every_section_is_read() {
     assert_eq!(s.load.requests_per_connection, Some(100));
     assert_eq!(s.load.headers.get("accept").unwrap(), "*/*");
     assert_eq!(s.tls.version, TlsVersion::V1_2);
-    assert_eq!(s.placement.agent.as_deref(), Some("1-3"));
-    assert_eq!(s.placement.proxy.as_deref(), Some("0"));
+    assert_eq!(s.placement.agent.list(), Some("1-3"));
+    assert_eq!(s.placement.proxy.list(), Some("0"));
     assert_eq!(s.upstream.delay_high_share, 0.01);
     assert!(
         matrix.warnings.is_empty(),

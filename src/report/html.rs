@@ -79,6 +79,8 @@ fn cells(out: &mut String, analysis: &Analysis<'_>) {
     for factor in &factors {
         let _ = write!(out, "<th>{}</th>", escape(factor));
     }
+    // Beside what it is about: at the right end of a wide table it would be out of sight.
+    out.push_str("<th>verdict</th>");
     for title in [
         "handshake p50 ms",
         "handshake p99 ms",
@@ -93,7 +95,7 @@ fn cells(out: &mut String, analysis: &Analysis<'_>) {
     ] {
         let _ = write!(out, "<th class=\"n\">{title}</th>");
     }
-    out.push_str("<th>verdict</th><th>evidence</th></tr></thead>\n<tbody>\n");
+    out.push_str("<th>evidence</th></tr></thead>\n<tbody>\n");
     for cell in &analysis.cells {
         row(out, cell, &factors);
     }
@@ -111,6 +113,19 @@ fn row(out: &mut String, cell: &CellReport, factors: &[&str]) {
             level.map_or(String::new(), |f| escape(&f.level))
         );
     }
+    let judgement = cell.judgement.as_ref();
+    let class = judgement.map_or("none", |j| {
+        if j.uncertain {
+            "unsure"
+        } else {
+            j.verdict.name()
+        }
+    });
+    let _ = write!(
+        out,
+        "<td><span class=\"verdict {class}\">{}</span></td>",
+        escape(&status(cell))
+    );
     let value = |column: &str, text: fn(f64) -> String| {
         cell.summary(column)
             .map_or(NOTHING.to_owned(), |s| text(s.median))
@@ -131,19 +146,10 @@ fn row(out: &mut String, cell: &CellReport, factors: &[&str]) {
     ] {
         let _ = write!(out, "<td class=\"n\">{}</td>", escape(&text));
     }
-    let judgement = cell.judgement.as_ref();
-    let class = judgement.map_or("none", |j| {
-        if j.uncertain {
-            "unsure"
-        } else {
-            j.verdict.name()
-        }
-    });
     let evidence = judgement.map_or(String::new(), |j| j.evidence.join("; "));
     let _ = writeln!(
         out,
-        "<td><span class=\"verdict {class}\">{}</span></td><td class=\"evidence\">{}</td></tr>",
-        escape(&status(cell)),
+        "<td class=\"evidence\">{}</td></tr>",
         escape(&evidence)
     );
 }

@@ -17,7 +17,7 @@ mod descriptors;
 mod envoy;
 mod file;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod haproxy;
 mod host;
 mod http;

@@ -60,6 +60,10 @@ impl Tree {
         fs_err::write(path, text).expect("file");
     }
 
+    pub(crate) fn remove_file(&self, path: &str) {
+        fs_err::remove_file(self.folder.path().join(path)).expect("removed");
+    }
+
     pub(crate) fn remove(&self, path: &str) {
         fs_err::remove_dir_all(self.folder.path().join(path)).expect("removed");
     }

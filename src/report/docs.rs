@@ -47,7 +47,7 @@ pub fn columns_page() -> String {
 pub fn verdicts_page() -> String {
     let us = |v: f64| format!("{} ms", ms(v));
     let times = |v: f64| format!("{v}×");
-    let values: [(&str, String); 24] = [
+    let values: [(&str, String); 25] = [
         ("STEAL_SHARE", percent(validity::STEAL_SHARE)),
         ("OTHER_CPU_SHARE", percent(validity::OTHER_CPU_SHARE)),
         ("HOST_BUSY_SHARE", percent(validity::HOST_BUSY_SHARE)),
@@ -68,6 +68,10 @@ pub fn verdicts_page() -> String {
         ("MAJOR_FAULTS", signs::MAJOR_FAULTS_PER_S.to_string()),
         ("REFAULTS", signs::REFAULTS_PER_S.to_string()),
         ("MEMORY_STALL_SHARE", percent(signs::MEMORY_STALL_SHARE)),
+        (
+            "AT_MEMORY_LIMIT_SHARE",
+            percent(signs::AT_MEMORY_LIMIT_SHARE),
+        ),
         ("SWAP_BYTES", bytes(signs::SWAP_BYTES as f64)),
         ("OVERFLOW_SHARE", percent(signs::OVERFLOW_SHARE)),
         ("POLICY_SHARE", percent(signs::POLICY_SHARE)),

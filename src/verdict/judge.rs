@@ -96,7 +96,7 @@ fn candidates(
         (Verdict::Hung, unless_out_of_descriptors(signs::hung(trial))),
         (Verdict::FdLimit, descriptors.clone()),
         (Verdict::AcceptOverflow, signs::accept_overflow(trial)),
-        (Verdict::Policy, signs::policy(trial)),
+        (Verdict::Policy, signs::policy(trial, hurt)),
     ];
     all.extend(resources);
     all.push((Verdict::Swap, with_effect(signs::swap(trial))));
@@ -108,6 +108,7 @@ fn nothing_found(trial: &TrialRecord, effect: &Effect) -> Vec<String> {
     if effect.hurts() {
         let mut evidence = vec!["unexplained: no limit shows signs of being the cause".to_owned()];
         evidence.extend(effect.words.iter().cloned());
+        evidence.extend(signs::faults_without_limit(trial));
         return evidence;
     }
     let mut evidence = effect.words.clone();

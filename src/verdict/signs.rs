@@ -15,6 +15,9 @@ pub const MAJOR_FAULTS_PER_S: f64 = 10.0;
 pub const REFAULTS_PER_S: f64 = 100.0;
 /// Share of the window in which a task of the proxy waited for memory, from which memory can be the verdict.
 pub const MEMORY_STALL_SHARE: f64 = 0.05;
+/// Memory in use, as a share of the limit, from which reclaim can be the limit's doing. A group that is reclaimed from
+/// stands within some pages of its limit; below it, files were read for the first time, or the host is short of memory.
+pub const AT_MEMORY_LIMIT_SHARE: f64 = 0.90;
 /// Swap in use from which swap can be the verdict.
 pub const SWAP_BYTES: u64 = 1 << 20;
 /// Overflows of the accept queue, as a share of the new connections, from which they are the verdict.
@@ -156,11 +159,13 @@ pub(super) fn accept_overflow(trial: &TrialRecord) -> Signs {
     Some(signs)
 }
 
-pub(super) fn policy(trial: &TrialRecord) -> Signs {
+/// `hurt`: the client is worse off. Work that was only held back, and then done, is no failure without it.
+pub(super) fn policy(trial: &TrialRecord, hurt: bool) -> Signs {
     let load = derived::load(trial)?;
     let attempts = (load.scheduled + load.handshake.scheduled) as f64;
     let found: Vec<(&str, u64)> = REFUSALS
         .iter()
+        .filter(|refusal| hurt || !refusal.only_delays)
         .filter_map(|refusal| Some((refusal.meaning, (refusal.count)(trial)?)))
         .filter(|(_, n)| *n > 0)
         .collect();
@@ -190,7 +195,30 @@ fn rate(trial: &TrialRecord, events: Option<u64>) -> Option<f64> {
     derived::per_second(derived::load(trial)?, events?)
 }
 
+/// Whether memory in use came up to its limit. Use that is unknown does not speak against it; without a limit there is
+/// nothing that the resource policy could have done.
+fn at_memory_limit(trial: &TrialRecord) -> bool {
+    let Some(limit) = trial.limits.memory else {
+        return false;
+    };
+    let largest = value(trial, "memory_max_bytes").number();
+    largest.is_none_or(|used| used >= AT_MEMORY_LIMIT_SHARE * limit.0 as f64)
+}
+
+/// Reading from disk or swap that no memory limit explains, for a reader who looks for a cause.
+pub(super) fn faults_without_limit(trial: &TrialRecord) -> Option<String> {
+    let faults = rate(trial, over_window(trial, |c| c.pgmajfault));
+    let faults = faults.filter(|&r| r >= MAJOR_FAULTS_PER_S && !at_memory_limit(trial))?;
+    Some(format!(
+        "{} major faults per second, but memory was not at a limit",
+        count(faults)
+    ))
+}
+
 pub(super) fn memory(trial: &TrialRecord) -> Signs {
+    if !at_memory_limit(trial) {
+        return None;
+    }
     let file = rate(trial, over_window(trial, |c| c.workingset_refault_file));
     let anon = rate(trial, over_window(trial, |c| c.workingset_refault_anon));
     let swapping = swap(trial).is_some();
@@ -242,6 +270,9 @@ pub(super) fn stalls_on_memory_more(trial: &TrialRecord) -> bool {
 }
 
 pub(super) fn swap(trial: &TrialRecord) -> Signs {
+    if !at_memory_limit(trial) {
+        return None;
+    }
     let used = derived::memory_values(trial, |m| m.swap_bytes)
         .into_iter()
         .max()?;

@@ -54,3 +54,5 @@ pub fn findings(trial: &TrialRecord) -> Findings {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod texts;

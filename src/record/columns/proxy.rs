@@ -68,13 +68,15 @@ pub(crate) fn concurrency(trial: &TrialRecord) -> Option<f64> {
     gauge(trial, &pattern("server.concurrency", ""))
 }
 
-/// A way in which a proxy's own policy refuses work.
+/// A way in which a proxy's own policy refuses or delays work.
 pub(crate) struct Refusal {
     column: &'static str,
     /// The statistic, with the proxy that has it.
     source: &'static str,
     /// What was refused, after a number: `15 requests refused by …`.
     pub(crate) meaning: &'static str,
+    /// The work is done later, and not refused.
+    pub(crate) only_delays: bool,
     /// How often in the window; `None` when the proxy does not tell.
     pub(crate) count: fn(&TrialRecord) -> Option<u64>,
 }
@@ -85,54 +87,63 @@ pub(crate) const REFUSALS: [Refusal; 11] = [
         column: "proxy_upstream_rq_pending_overflow",
         source: "Envoy `cluster.*.upstream_rq_pending_overflow`",
         meaning: "requests refused by the circuit breaker for pending requests",
+        only_delays: false,
         count: |t| counter(t, &pattern("cluster.", ".upstream_rq_pending_overflow")),
     },
     Refusal {
         column: "proxy_upstream_rq_active_overflow",
         source: "Envoy `cluster.*.upstream_rq_active_overflow`",
         meaning: "requests refused by the circuit breaker for active requests",
+        only_delays: false,
         count: |t| counter(t, &pattern("cluster.", ".upstream_rq_active_overflow")),
     },
     Refusal {
         column: "proxy_upstream_cx_overflow",
         source: "Envoy `cluster.*.upstream_cx_overflow`",
         meaning: "connections that the circuit breaker for connections held back (requests then wait, or are refused)",
+        only_delays: true,
         count: |t| counter(t, &pattern("cluster.", ".upstream_cx_overflow")),
     },
     Refusal {
         column: "proxy_downstream_cx_overflow",
         source: "Envoy `listener.*.downstream_cx_overflow`",
         meaning: "connections closed by the listener's limit",
+        only_delays: false,
         count: |t| counter(t, &pattern("listener.", ".downstream_cx_overflow")),
     },
     Refusal {
         column: "proxy_downstream_global_cx_overflow",
         source: "Envoy `listener.*.downstream_global_cx_overflow`",
         meaning: "connections closed by the global limit",
+        only_delays: false,
         count: |t| counter(t, &pattern("listener.", ".downstream_global_cx_overflow")),
     },
     Refusal {
         column: "proxy_downstream_cx_overload_reject",
         source: "Envoy `listener.*.downstream_cx_overload_reject`",
         meaning: "connections refused by the overload manager",
+        only_delays: false,
         count: |t| counter(t, &pattern("listener.", ".downstream_cx_overload_reject")),
     },
     Refusal {
         column: "proxy_downstream_rq_overload_close",
         source: "Envoy `http.*.downstream_rq_overload_close`",
         meaning: "requests refused by the overload manager",
+        only_delays: false,
         count: |t| counter(t, &pattern("http.", ".downstream_rq_overload_close")),
     },
     Refusal {
         column: "proxy_overload_shed_load",
         source: "Envoy `overload.*.shed_load_count`",
         meaning: "work shed at load shed points of the overload manager",
+        only_delays: false,
         count: |t| counter(t, &pattern("overload.", ".shed_load_count")),
     },
     Refusal {
         column: "proxy_nginx_dropped",
         source: "nginx `accepts` − `handled`",
         meaning: "connections dropped by nginx's limit of worker_connections",
+        only_delays: false,
         count: |t| {
             let accepts = counter(t, &pattern("accepts", ""))?;
             Some(accepts.saturating_sub(counter(t, &pattern("handled", ""))?))
@@ -142,12 +153,14 @@ pub(crate) const REFUSALS: [Refusal; 11] = [
         column: "proxy_haproxy_denied_requests",
         source: "HAProxy `FRONTEND.dreq`",
         meaning: "requests denied by HAProxy's rules",
+        only_delays: false,
         count: |t| counter(t, &pattern("", ".FRONTEND.dreq")),
     },
     Refusal {
         column: "proxy_haproxy_denied_connections",
         source: "HAProxy `FRONTEND.dcon`",
         meaning: "connections denied by HAProxy's rules",
+        only_delays: false,
         count: |t| counter(t, &pattern("", ".FRONTEND.dcon")),
     },
 ];

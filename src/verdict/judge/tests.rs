@@ -356,9 +356,58 @@ fn the_proxys_own_policy() {
     );
 }
 
+/// A breaker that makes requests wait is only to blame if somebody waits.
+#[test]
+fn held_back_is_not_refused() {
+    let mut trial = healthy();
+    let stats = probe(&mut trial).proxy_stats.as_mut().expect("stats");
+    stats
+        .counters
+        .insert("cluster.backend.upstream_cx_overflow".to_owned(), 500);
+    assert_eq!(judge(&trial, &controls()).verdict, Verdict::Ok);
+    slow(&mut trial, 90_000);
+    let judgement = judge(&trial, &controls());
+    assert_eq!(judgement.verdict, Verdict::Policy);
+    assert!(judgement.evidence[0].starts_with("500 connections that the circuit breaker"));
+}
+
+/// Samples of the window in which the proxy's memory was this large.
+fn memory_in_use(trial: &mut TrialRecord, mebibytes: u64) {
+    for sample in &mut probe(trial).samples {
+        sample.memory.current_bytes = Some(mebibytes * MIB);
+    }
+}
+
+/// A binary that is read from disk for the first time has major faults too.
+#[test]
+fn faults_far_below_the_limit_are_not_its_doing() {
+    let mut trial = sample::valid(Shape::limited(1000, 48), 1);
+    counters_end(&mut trial).pgmajfault = Some(3_373);
+    slow(&mut trial, 142_000);
+    memory_in_use(&mut trial, 30);
+    let judgement = judge(&trial, &controls());
+    assert_eq!(judgement.name(), "ok?");
+    assert!(
+        judgement
+            .evidence
+            .contains(&"337 major faults per second, but memory was not at a limit".to_owned()),
+        "{judgement:?}"
+    );
+    memory_in_use(&mut trial, 48);
+    assert_eq!(judge(&trial, &controls()).verdict, Verdict::Memory);
+    trial.limits.memory = None;
+    let own = |l: &mut Option<crate::probe::report::LimitsInForce>| {
+        l.as_mut().expect("limits").own.memory_bytes = Some(Limit::Max);
+    };
+    own(&mut probe(&mut trial).limits_start);
+    own(&mut probe(&mut trial).limits_end);
+    assert_eq!(judge(&trial, &controls()).name(), "ok?", "no limit at all");
+}
+
 #[test]
 fn memory_by_reclaim_and_an_effect() {
     let mut trial = sample::valid(Shape::limited(1000, 48), 1);
+    memory_in_use(&mut trial, 48);
     counters_end(&mut trial).workingset_refault_file = Some(29_000);
     counters_end(&mut trial).pgmajfault = Some(3_373);
     assert_eq!(
@@ -373,7 +422,7 @@ fn memory_by_reclaim_and_an_effect() {
         &[
             "2,900 refaults of file pages per second",
             "337 major faults per second",
-            "memory up to 17.0 MiB of 48.0 MiB",
+            "memory up to 48.0 MiB of 48.0 MiB",
             "p99 142 ms against 2.59 unlimited and 0.410 direct (54.9×)",
             "handshake p99 5.22 ms against 5.18 unlimited (1.01×)",
         ],
@@ -383,6 +432,7 @@ fn memory_by_reclaim_and_an_effect() {
 #[test]
 fn cpu_and_memory_together_go_by_the_longer_stall() {
     let mut trial = sample::valid(Shape::limited(250, 48), 1);
+    memory_in_use(&mut trial, 48);
     counters_end(&mut trial).workingset_refault_file = Some(29_000);
     let judgement = judge(&trial, &controls());
     assert_eq!(
@@ -436,6 +486,7 @@ fn swap_by_pages_that_come_back() {
     for sample in &mut probe(&mut trial).samples {
         sample.memory.swap_bytes = Some(27 * MIB);
     }
+    memory_in_use(&mut trial, 24);
     counters_end(&mut trial).workingset_refault_anon = Some(8_000);
     counters_end(&mut trial).pgmajfault = Some(2_000);
     slow(&mut trial, 90_000);

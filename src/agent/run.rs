@@ -16,6 +16,9 @@ use crate::probe::{FsRoot, Watcher};
 const CGROUP_DEADLINE: Duration = Duration::from_secs(120);
 /// How often it is asked whether the proxy still lives.
 const LIFE_CHECK: Duration = Duration::from_millis(50);
+/// An agent that waited for a CPU in this share of the time in which it asked for the first answer cannot tell whether the
+/// proxy would have given one. It sleeps most of that time, and so a busy neighbour alone does not bring it there.
+const STARVED_SHARE: f64 = 0.5;
 
 /// Runs the job in a file and writes events to `out`, the last of which is `Done` or `Failed`.
 ///
@@ -115,10 +118,18 @@ fn load_phases(
     gone: &AtomicBool,
 ) -> Result<AgentResult, String> {
     let seen = Instant::now();
+    let waited_before = waited_for_cpu();
     let deadline = seen + job.ready_deadline.duration();
     let ready = load::probe_ready(job, deadline, || gone.load(Ordering::Relaxed))
         .map_err(|e| e.to_string())?;
-    let ready_after_us = ready.then(|| micros(seen.elapsed()));
+    let elapsed = seen.elapsed();
+    if !ready
+        && !gone.load(Ordering::Relaxed)
+        && let Some(waited) = waited_for_cpu().zip(waited_before)
+    {
+        refuse_starved(waited.0.saturating_sub(waited.1), elapsed)?;
+    }
+    let ready_after_us = ready.then(|| micros(elapsed));
     let mut result = AgentResult {
         outcome: AgentOutcome::Measured,
         ready_after_us,
@@ -148,6 +159,28 @@ fn load_phases(
         (true, false) => AgentOutcome::Measured,
     };
     Ok(result)
+}
+
+/// Time that this thread has spent runnable without a CPU, by the scheduler's own account; `None` where the kernel has none.
+fn waited_for_cpu() -> Option<Duration> {
+    let text = fs_err::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanos = text.split_whitespace().nth(1)?.parse().ok()?;
+    Some(Duration::from_nanos(nanos))
+}
+
+/// # Errors
+/// When the agent itself got so little CPU time that no answer means nothing.
+fn refuse_starved(waited: Duration, elapsed: Duration) -> Result<(), String> {
+    let share = waited.as_secs_f64() / elapsed.as_secs_f64().max(f64::EPSILON);
+    if share < STARVED_SHARE {
+        return Ok(());
+    }
+    Err(format!(
+        "no answer of the proxy within {:.1} s, but the agent itself waited for a CPU in {:.0} % of that time: end what \
+         else runs on its CPUs, or give it others (placement.agent)",
+        elapsed.as_secs_f64(),
+        share * 100.0
+    ))
 }
 
 /// What happens at the edges of the measured window.
@@ -217,4 +250,22 @@ fn process_cpu() -> Option<Duration> {
 
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_without_a_cpu_does_not_blame_the_proxy() {
+        let seconds = Duration::from_secs;
+        assert_eq!(refuse_starved(seconds(3), seconds(15)), Ok(()));
+        let error = refuse_starved(seconds(14), seconds(15)).expect_err("starved");
+        assert!(
+            error.contains("93 %") && error.contains("placement.agent"),
+            "{error}"
+        );
+        let before = waited_for_cpu().expect("this kernel tells");
+        assert!(waited_for_cpu().expect("still") >= before);
+    }
 }

@@ -1,6 +1,7 @@
 //! The watcher: one object from before the proxy's start to after the window's end, and a sampler thread under it.
 
 mod budget;
+mod early;
 mod last;
 mod pod;
 mod sampler;

@@ -19,7 +19,7 @@ mod queues;
 
 pub(crate) use identity::control_name;
 pub(crate) use latency::{METRICS, PERCENTILES};
-pub(crate) use proxy::{REFUSALS, concurrency as proxy_concurrency};
+pub(crate) use proxy::{REFUSALS, accepted_connections, concurrency as proxy_concurrency};
 
 /// A value of a column.
 #[derive(Debug, Clone, PartialEq)]

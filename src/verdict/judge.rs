@@ -101,6 +101,11 @@ fn candidates(
     all.extend(resources);
     all.push((Verdict::Swap, with_effect(signs::swap(trial))));
     all.push((Verdict::Application, signs::application(trial, controls)));
+    // Nothing says what a silent proxy that accepts connections was short of.
+    all.push((
+        Verdict::Hung,
+        unless_out_of_descriptors(signs::silent(trial)),
+    ));
     all
 }
 

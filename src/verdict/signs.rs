@@ -3,7 +3,7 @@
 use super::controls::{ControlStats, value};
 use super::effect::{ABSOLUTE_P99_US, EFFECT_ERROR_SHARE, latency};
 use super::words::{bytes, count, ms, percent, significant};
-use crate::record::columns::REFUSALS;
+use crate::record::columns::{REFUSALS, accepted_connections};
 use crate::record::derived::{self, last_seen, over_window};
 use crate::record::trial::{FailureKind, TrialRecord};
 
@@ -91,19 +91,38 @@ pub(super) fn start_failed(trial: &TrialRecord) -> Signs {
     Some(signs)
 }
 
+/// No answer before the deadline; or none in the window, and no new connection got anywhere either.
 pub(super) fn hung(trial: &TrialRecord) -> Signs {
-    let mut signs = if trial.failure == Some(FailureKind::NotReady) {
-        vec!["alive, but no answer before the deadline".to_owned()]
-    } else {
-        let load = derived::load(trial)?;
-        if load.scheduled == 0 || derived::answered(load) > 0 {
-            return None;
-        }
-        vec![format!(
-            "alive, but none of {} requests was answered",
-            count(load.scheduled as f64)
-        )]
-    };
+    if trial.failure == Some(FailureKind::NotReady) {
+        let signs = vec!["alive, but no answer before the deadline".to_owned()];
+        return Some(with_stalls(trial, signs));
+    }
+    silent(trial).filter(|_| !accepts(trial))
+}
+
+/// No answer in the whole window. A proxy that still accepts connections is not stuck but short of something; which is
+/// for the signs of resources to say.
+pub(super) fn silent(trial: &TrialRecord) -> Signs {
+    let load = derived::load(trial)?;
+    if load.scheduled == 0 || derived::answered(load) > 0 {
+        return None;
+    }
+    let signs = vec![format!(
+        "alive, but none of {} requests was answered",
+        count(load.scheduled as f64)
+    )];
+    Some(with_stalls(trial, signs))
+}
+
+/// Whether a connection of the window was accepted, by the proxy's own count or by a handshake that the client finished.
+fn accepts(trial: &TrialRecord) -> bool {
+    let client =
+        derived::load(trial).is_some_and(|l| l.connections_opened + l.handshake.completed > 0);
+    client || accepted_connections(trial).is_some_and(|n| n > 0)
+}
+
+/// What a proxy that does not answer was busy with.
+fn with_stalls(trial: &TrialRecord, mut signs: Vec<String>) -> Vec<String> {
     if let Some(faults) = last_seen(trial, |c| c.pgmajfault).filter(|&f| f > 0) {
         signs.push(format!("{} major faults", count(faults as f64)));
     }
@@ -117,7 +136,7 @@ pub(super) fn hung(trial: &TrialRecord) -> Signs {
             percent(throttled as f64 / periods as f64)
         ));
     }
-    Some(signs)
+    signs
 }
 
 pub(super) fn descriptors(trial: &TrialRecord) -> Signs {

@@ -3,6 +3,12 @@
 mod ending;
 mod memory;
 mod overlay2;
+mod proxies;
+mod readers;
 mod refusals;
+mod rows;
 mod support;
 mod sweep;
+mod verdicts;
+mod verdicts_invalid;
+mod verdicts_memory;

@@ -2,6 +2,7 @@
 
 use sweep::record::trial::{FailureKind, TrialRecord, TrialStatus};
 
+use crate::rows::{assert_evidence, judged, rows};
 use crate::support::{Bench, assert_measured, assert_nothing_left, matrix};
 
 fn storage_driver() -> String {
@@ -33,6 +34,11 @@ fn engine_a_killed_and_a_hung_proxy_are_findings_and_the_rest_is_valid() {
         "{killed:?}"
     );
 
+    let rows = rows(&bench.results());
+    let row = judged(&rows, "memory=6Mi", "oom");
+    assert_evidence(row, &["memory limit 6.00 MiB"]);
+    assert_eq!(row.known("response_time_p99_us"), None);
+
     let small = of_memory(&trials, 8);
     if storage_driver() == "fuse-overlayfs" {
         // Each container has its own page cache there: reclaim always finds file pages, and nothing is killed.
@@ -53,6 +59,10 @@ fn engine_a_killed_and_a_hung_proxy_are_findings_and_the_rest_is_valid() {
             "{:?}",
             small.reasons
         );
+        let row = judged(&rows, "memory=8Mi", "hung");
+        assert_evidence(row, &["no answer before the deadline", "major faults"]);
+        assert!(row.number("memory_pgmajfault_total") > 1000.0);
+        assert_eq!(row.number("oom_kill"), 0.0);
     } else {
         assert_eq!(
             small.failure,
@@ -60,6 +70,7 @@ fn engine_a_killed_and_a_hung_proxy_are_findings_and_the_rest_is_valid() {
             "{:?}",
             small.reasons
         );
+        judged(&rows, "memory=8Mi", "oom");
     }
     assert_nothing_left(&trials[0].run);
 }

@@ -1,6 +1,7 @@
 //! The same trials on an engine with overlay2, whose containers share page cache: what a user's machine has.
 
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,13 +12,13 @@ use tempfile::TempDir;
 use crate::support::{Bench, ENVOY, assert_code, assert_measured, exit_code_for, matrix};
 
 /// A second engine beside the machine's own, in a network namespace of its own (or it would delete docker0).
-struct Engine {
+pub(crate) struct Engine {
     daemon: Child,
     folder: TempDir,
 }
 
 impl Engine {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         // Not in /tmp, which may be a tmpfs: overlay2 wants a real file system below it.
         let folder = tempfile::tempdir_in("/var/lib").expect("a folder; this test needs root");
         let path = |name: &str| folder.path().join(name);
@@ -75,6 +76,11 @@ impl Engine {
         format!("unix://{}", self.folder.path().join("sock").display())
     }
 
+    /// Where its images' files lie, a folder for each layer.
+    pub(crate) fn layers(&self) -> PathBuf {
+        self.folder.path().join("data/overlay2")
+    }
+
     fn docker(&self, args: &[&str]) -> Command {
         let mut command = Command::new("docker");
         command.env("DOCKER_HOST", self.host()).args(args);
@@ -105,7 +111,7 @@ impl Engine {
         assert!(load.wait().expect("wait").success());
     }
 
-    fn run(&self, bench: &Bench) -> Vec<TrialRecord> {
+    pub(crate) fn run(&self, bench: &Bench) -> Vec<TrialRecord> {
         let output = bench
             .command(&["run", "matrix.toml", "--out", "out"])
             .env("DOCKER_HOST", self.host())
@@ -125,7 +131,7 @@ impl Drop for Engine {
     }
 }
 
-fn file_bytes_at_ready(trial: &TrialRecord) -> u64 {
+pub(crate) fn file_bytes_at_ready(trial: &TrialRecord) -> u64 {
     let probe = &trial.agent.as_ref().expect("a result").probe;
     probe
         .memory_at_ready

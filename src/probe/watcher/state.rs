@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::budget::WalkBudget;
+use super::early::EarlyLimits;
 use super::last;
 use super::pod::Pod;
 use super::sampler::thread_cpu;
@@ -54,7 +55,7 @@ pub(super) struct State {
     pub(super) cpu_ns_at_start: u64,
     hierarchies: Hierarchies,
     /// Limits before the window, for a proxy that never reaches it.
-    early_limits: Option<LimitsInForce>,
+    early_limits: EarlyLimits,
     origin: Instant,
     net: NetFiles,
     host: HostProbe,
@@ -80,7 +81,7 @@ impl State {
             phase: Phase::Waiting,
             cpu_ns_at_start: 0,
             hierarchies,
-            early_limits: None,
+            early_limits: EarlyLimits::default(),
             location: None,
             group: None,
             report: ProbeReport::default(),
@@ -156,9 +157,10 @@ impl State {
     /// A look outside the window.
     pub(super) fn look_around(&mut self, slow: bool) {
         self.look(slow);
-        let before = matches!(self.phase, Phase::Watching);
-        if before && (slow || self.early_limits.is_none()) {
-            self.early_limits = self.limits().or(self.early_limits.take());
+        if self.phase == Phase::Watching
+            && let Some(limits) = self.limits()
+        {
+            self.early_limits.saw(limits);
         }
     }
 
@@ -316,7 +318,7 @@ impl State {
         let mut report = std::mem::take(&mut self.report);
         report.counters_last = self.last.take();
         report.memory_at_ready = report.memory_at_ready.or(self.last_memory.take());
-        report.limits_start = report.limits_start.or(self.early_limits.take());
+        report.limits_start = report.limits_start.or(self.early_limits.settled.take());
         report
     }
 }

@@ -57,7 +57,7 @@ fn gauge(trial: &TrialRecord, pattern: &Pattern) -> Option<f64> {
 }
 
 /// Connections that the proxy accepted in the window, by its own count.
-pub(super) fn accepted_connections(trial: &TrialRecord) -> Option<u64> {
+pub(crate) fn accepted_connections(trial: &TrialRecord) -> Option<u64> {
     counter(trial, &pattern("listener.", ".downstream_cx_total"))
         .or_else(|| counter(trial, &pattern("accepts", "")))
         .or_else(|| counter(trial, &pattern("", ".FRONTEND.conn_tot")))

@@ -274,13 +274,42 @@ fn hung_before_the_first_answer_and_in_the_window() {
             "0.9 % of periods throttled",
         ],
     );
-    let mut trial = healthy();
-    load(&mut trial).requests = 0;
-    load(&mut trial).response_time = LatencyHistogram::default();
+    let mut trial = silent(healthy());
+    let stats = probe(&mut trial).proxy_stats.as_mut().expect("stats");
+    stats
+        .counters
+        .retain(|name, _| !name.ends_with("downstream_cx_total"));
+    load(&mut trial).handshake.completed = 0;
+    load(&mut trial).connections_opened = 0;
     assert_eq!(
         judge(&trial, &controls()).evidence[0],
         "alive, but none of 1,000 requests was answered"
     );
+    assert_eq!(judge(&trial, &controls()).verdict, Verdict::Hung);
+}
+
+/// Not one request of the window was answered.
+fn silent(mut trial: TrialRecord) -> TrialRecord {
+    load(&mut trial).requests = 0;
+    load(&mut trial).achieved_rate_rps = 0.0;
+    load(&mut trial).response_time = LatencyHistogram::default();
+    trial
+}
+
+/// Who accepts connections and answers nothing is starved, and of what is known; only where it is not, it is `hung`.
+#[test]
+fn a_silent_proxy_that_accepts_is_short_of_something() {
+    let mut trial = silent(starved());
+    load(&mut trial).connections_opened = 183;
+    let judgement = judge(&trial, &controls());
+    assert_eq!(judgement.verdict, Verdict::Cpu, "{judgement:?}");
+    let also = "also: alive, but none of 1,000 requests was answered".to_owned();
+    assert!(judgement.evidence.contains(&also), "{judgement:?}");
+    counters_end(&mut trial).listen_overflows = Some(6_580);
+    assert_eq!(judge(&trial, &controls()).verdict, Verdict::AcceptOverflow);
+
+    let mut trial = silent(healthy());
+    load(&mut trial).connections_opened = 183;
     assert_eq!(judge(&trial, &controls()).verdict, Verdict::Hung);
 }
 

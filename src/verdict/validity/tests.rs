@@ -215,6 +215,26 @@ fn limits_that_could_not_be_read() {
     );
 }
 
+/// What died while its cgroup was being made says nothing of its limits; a limit that was seen to differ still counts.
+#[test]
+fn limits_of_a_proxy_that_never_came_to_its_window() {
+    let mut t = sample::failed(
+        Shape::limited(500, 64),
+        1,
+        crate::record::trial::FailureKind::Exited,
+    );
+    t.agent = sample::hung(Shape::limited(500, 64), 1).agent;
+    assert_reasons(&t, &[]);
+    own_start_unknown(&mut t);
+    assert_reasons(&t, &[]);
+    let own = &mut probe(&mut t).limits_start.as_mut().expect("start").own;
+    own.memory_bytes = Some(Limit::Max);
+    assert_reasons(
+        &t,
+        &["memory limit not applied: memory.max is max, wanted 67108864"],
+    );
+}
+
 fn own_start_unknown(t: &mut TrialRecord) {
     let own = &mut probe(t).limits_start.as_mut().expect("start").own;
     (own.cpu_quota_usec, own.memory_bytes) = (None, None);

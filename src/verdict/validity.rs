@@ -6,6 +6,7 @@ mod handshakes;
 mod limits;
 mod surroundings;
 
+use crate::record::derived;
 use crate::record::trial::TrialRecord;
 use crate::spec::settings::Settings;
 
@@ -50,6 +51,12 @@ pub fn findings(trial: &TrialRecord) -> Findings {
     limits::check(trial, &mut findings);
     surroundings::check(trial, &mut findings);
     findings
+}
+
+/// Whether there is a whole window whose numbers could be wrong. A proxy that failed in it, or in the warm-up before it, is
+/// a finding by itself; that the window was cut short is its consequence and no objection to it.
+fn is_measured(trial: &TrialRecord) -> bool {
+    trial.failure.is_none() && derived::load(trial).is_some()
 }
 
 #[cfg(test)]

@@ -92,6 +92,14 @@ fn at<'a>(sample: &Sample, readings: &'a Readings) -> Vec<&'a Reading> {
     readings.cgroup.iter().filter(same).collect()
 }
 
+/// CPU time between the shell's last reading before a sample's period and its first one after it.
+fn cpu_around(sample: &Sample, readings: &Readings) -> Option<std::ops::RangeInclusive<u64>> {
+    let period = sample.nr_periods?;
+    let before = readings.cgroup.iter().rfind(|r| r.periods < period)?;
+    let after = readings.cgroup.iter().find(|r| r.periods > period)?;
+    Some(before.cpu_usage_usec..=after.cpu_usage_usec)
+}
+
 fn samples_equal(probe: &ProbeReport, readings: &Readings) {
     let (mut same_cpu, mut same_memory) = (0, 0);
     for sample in &probe.samples {
@@ -102,17 +110,20 @@ fn samples_equal(probe: &ProbeReport, readings: &Readings) {
             readings.cgroup.iter().any(periods),
             "no shell saw {sample:?}"
         );
+        let around = cpu_around(sample, readings).expect("the shell reads before and after");
+        let cpu = sample.cpu_usage_usec.expect("known");
+        assert!(around.contains(&cpu), "{cpu} is not in {around:?}");
         let found = at(sample, readings);
         same_cpu += usize::from(!found.is_empty());
         let memory = |r: &&Reading| Some(r.memory_bytes) == sample.memory.current_bytes;
         same_memory += usize::from(found.iter().any(memory));
     }
-    // In the tenth of the time in which the proxy runs, two readers differ by what it does in between.
+    // While the proxy runs, two readers differ by what it does in between; most of the time it is throttled.
     let all = probe.samples.len();
     assert!(all > 40, "{all} samples");
     assert!(
-        10 * same_cpu >= 8 * all,
-        "{same_cpu} of {all} have the CPU time"
+        2 * same_cpu >= all,
+        "{same_cpu} of {all} have the very CPU time"
     );
     assert!(
         10 * same_memory >= 9 * same_cpu,
@@ -140,7 +151,7 @@ fn queues_agree(probe: &ProbeReport, readings: &Readings) {
         agree += usize::from((*low..=*high).contains(&seen.accept[0]));
     }
     assert!(
-        compared > 30,
+        compared > 20,
         "{compared} samples with readings of ss around them"
     );
     assert!(

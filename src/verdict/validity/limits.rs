@@ -1,6 +1,6 @@
 //! Limits asked for against limits in force.
 
-use super::Findings;
+use super::{Findings, is_measured};
 use crate::probe::report::{CgroupLimits, Limit, LimitsInForce, ProbeReport};
 use crate::record::derived;
 use crate::record::trial::{Control, TrialRecord};
@@ -20,7 +20,7 @@ pub(super) fn check(trial: &TrialRecord, findings: &mut Findings) {
     else {
         return;
     };
-    let measured = must_be_known(trial);
+    let measured = is_measured(trial);
     for (when, limits) in [("start", &probe.limits_start), ("end", &probe.limits_end)] {
         match limits {
             None if measured => findings.reason(format!(
@@ -50,14 +50,9 @@ fn in_force(
     }
 }
 
-/// A proxy that was gone before its window has no numbers that an unknown limit could spoil.
-fn must_be_known(trial: &TrialRecord) -> bool {
-    derived::load(trial).is_some()
-}
-
 fn cpu(trial: &TrialRecord, own: &CgroupLimits, findings: &mut Findings) {
     let Some(found) = own.cpu_quota_usec else {
-        if trial.limits.cpu.is_some() && must_be_known(trial) {
+        if trial.limits.cpu.is_some() && is_measured(trial) {
             findings.reason("cpu limit unknown: cpu.max could not be read");
         }
         return;
@@ -113,7 +108,7 @@ fn memory(trial: &TrialRecord, own: &CgroupLimits, findings: &mut Findings) {
     let asked = trial.limits.memory.map(|m| m.0);
     match (asked, own.memory_bytes) {
         (None, None | Some(Limit::Max)) => {}
-        (Some(_), None) if !must_be_known(trial) => {}
+        (Some(_), None) if !is_measured(trial) => {}
         (Some(_), None) => findings.reason("memory limit unknown: memory.max could not be read"),
         (None, Some(Limit::Of(found))) => findings.reason(format!(
             "memory limit in force though none was asked: {found} bytes"
@@ -144,7 +139,7 @@ fn swap(trial: &TrialRecord, probe: &ProbeReport, limits: &LimitsInForce, findin
         return;
     }
     match limits.own.swap_bytes {
-        None if !must_be_known(trial) => {}
+        None if !is_measured(trial) => {}
         None => findings.reason(format!(
             "swap limit not applied: swap accounting is off (boot with swapaccount=1), wanted {asked}"
         )),

@@ -1,6 +1,6 @@
 //! The generator, the host, the page cache, the upstream and the engine's own warnings.
 
-use super::Findings;
+use super::{Findings, is_measured};
 use crate::load::report::{BottleneckKind, ErrorClass, LoadReport};
 use crate::probe::report::HostNoise;
 use crate::record::columns::proxy_concurrency;
@@ -28,6 +28,9 @@ pub const WINDOW_SHARE: f64 = 0.01;
 pub(super) fn check(trial: &TrialRecord, findings: &mut Findings) {
     engine(trial, findings);
     page_cache(trial, findings);
+    if !is_measured(trial) {
+        return;
+    }
     let (Some(load), Some(probe)) = (derived::load(trial), derived::probe(trial)) else {
         return;
     };

@@ -235,6 +235,26 @@ fn limits_of_a_proxy_that_never_came_to_its_window() {
     );
 }
 
+/// Killed in its window, or in the warm-up: there is no end of the window to read limits at, and no length to compare.
+#[test]
+fn a_window_that_the_proxy_did_not_live_to_see() {
+    let mut t = trial();
+    t.status = crate::record::trial::TrialStatus::Failed;
+    t.failure = Some(crate::record::trial::FailureKind::OomKilled);
+    probe(&mut t).limits_end = None;
+    for window_us in [1_200_000, 0] {
+        let load = t.agent.as_mut().and_then(|a| a.load.as_mut());
+        load.expect("load").window_us = window_us;
+        assert_reasons(&t, &[]);
+    }
+    let start = probe(&mut t).limits_start.as_mut().expect("start");
+    start.own.memory_bytes = Some(Limit::Max);
+    assert_reasons(
+        &t,
+        &["memory limit not applied: memory.max is max, wanted 67108864"],
+    );
+}
+
 fn own_start_unknown(t: &mut TrialRecord) {
     let own = &mut probe(t).limits_start.as_mut().expect("start").own;
     (own.cpu_quota_usec, own.memory_bytes) = (None, None);

@@ -208,6 +208,8 @@ impl Window<'_> {
         match phase {
             Phase::Measure => {
                 self.watcher.begin_window();
+                self.watcher
+                    .prepare_end(Instant::now() + self.job.duration.duration());
                 state.cpu_start = process_cpu();
                 state.was_reset = upstream_stats::reset(self.job.upstream_control).is_ok();
             }

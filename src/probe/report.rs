@@ -193,7 +193,7 @@ pub struct Queues {
 pub struct ProxyStats {
     /// Counters: difference over the window, by the proxy's own name.
     pub counters: BTreeMap<String, u64>,
-    /// Gauges at the end.
+    /// Gauges under load, 0.1 s before the window's end.
     pub gauges: BTreeMap<String, f64>,
     /// Histograms: difference over the window.
     pub histograms: BTreeMap<String, Vec<HistogramBucket>>,

@@ -107,6 +107,12 @@ impl Watcher {
         self.statistics().prepare(begins_at);
     }
 
+    /// Announces when the window will end: the proxy's gauges are read shortly before, while there is load. Without this call
+    /// they are read after it.
+    pub fn prepare_end(&self, ends_at: Instant) {
+        self.statistics().prepare_end(ends_at);
+    }
+
     fn statistics(&self) -> std::sync::MutexGuard<'_, Statistics> {
         self.statistics
             .lock()

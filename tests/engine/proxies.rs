@@ -51,13 +51,13 @@ const OF_HAPROXY: [&str; 4] = [
 ];
 
 /// Two CPU limits under a light load; every measured row, and the image until it is dropped.
-fn trials_of(kind: &str, program: &str, proxy: &str, files: &str) -> Vec<Row> {
+fn trials_of(kind: &str, cpu: &str, program: &str, proxy: &str, files: &str) -> Vec<Row> {
     let text = |image: &str| {
         short(
             "",
-            "cpu = [\"100m\", \"1\"]",
+            &format!("cpu = [\"{cpu}\", \"1\"]"),
             &format!("kind = \"{kind}\"\n{proxy}"),
-            "rate = 400\nconnections = 32\nhandshake_rate = 20",
+            "rate = 300\nconnections = 32\nhandshake_rate = 10",
             &format!("[limits]\nmemory = \"128Mi\"\n{files}"),
         )
         .replace(crate::support::ENVOY, image)
@@ -76,19 +76,21 @@ fn trials_of(kind: &str, program: &str, proxy: &str, files: &str) -> Vec<Row> {
 }
 
 /// What client and kernel tell is the same for every proxy.
-fn check_common(rows: &[Row]) {
+fn check_common(rows: &[Row], cpu: &str) {
     assert_eq!(rows.len(), 2);
-    let starved = judged(rows, "cpu=100m", "cpu");
+    let starved = judged(rows, &format!("cpu={cpu}"), "cpu");
     let free = judged(rows, "cpu=1", "ok");
     assert_within(starved, "throttled_share", 0.5, 1.0);
+    assert_within(starved, "cpu_usage_cpus", 0.01, 0.05);
+    assert_within(starved, "requests", 100.0, 910.0);
     assert_within(free, "throttled_share", 0.0, 0.049);
-    assert_within(starved, "cpu_usage_cpus", 0.03, 0.12);
+    assert_within(free, "requests", 890.0, 910.0);
+    assert_within(free, "handshakes", 28.0, 31.0);
     for row in [starved, free] {
         assert_eq!(row.text("status"), "valid", "{}", row.told());
-        assert_within(row, "requests", 1100.0, 1210.0);
-        assert_within(row, "handshakes", 50.0, 61.0);
         for phase in ["tcp", "server_hello", "finished", "first_byte", "total"] {
-            assert!(row.number(&format!("handshake_{phase}_p99_us")) > 0.0);
+            let column = format!("handshake_{phase}_p50_us");
+            assert!(row.number(&column) > 0.0, "{column}");
         }
         assert!(
             row.number("response_time_p50_us") > 200.0,
@@ -98,13 +100,11 @@ fn check_common(rows: &[Row]) {
         assert_within(row, "memory_max_bytes", 1e6, 128.0 * 1_048_576.0);
         assert_eq!(row.number("oom_kill"), 0.0);
         assert!(row.number("accept_queue_limit") > 0.0);
-        assert!(
-            row.number("open_fds_max") > 32.0,
-            "a descriptor a connection"
-        );
+        let fds = row.number("open_fds_max");
+        assert!(fds > 32.0, "{fds} descriptors for 32 connections");
     }
-    let p99 = |row: &Row| row.number("response_time_p99_us");
-    assert!(p99(starved) > 3.0 * p99(free));
+    let p50 = |row: &Row| row.number("response_time_p50_us");
+    assert!(p50(starved) > 2.0 * p50(free), "{}", starved.told());
 }
 
 /// Statistics of another kind, or of none, are unknown and not 0.
@@ -118,8 +118,8 @@ fn check_empty(rows: &[Row], columns: &[&str]) {
 
 #[test]
 fn engine_trials_of_nginx() {
-    let rows = trials_of("nginx", "/usr/sbin/nginx", "", "");
-    check_common(&rows);
+    let rows = trials_of("nginx", "20m", "/usr/sbin/nginx", "", "");
+    check_common(&rows, "20m");
     for row in &rows {
         assert_within(row, "proxy_nginx_active", 32.0, 64.0);
         assert_within(row, "proxy_nginx_waiting", 1.0, 64.0);
@@ -133,8 +133,8 @@ fn engine_trials_of_nginx() {
 
 #[test]
 fn engine_trials_of_haproxy() {
-    let rows = trials_of("haproxy", "/usr/sbin/haproxy", "", "");
-    check_common(&rows);
+    let rows = trials_of("haproxy", "40m", "/usr/sbin/haproxy", "", "");
+    check_common(&rows, "40m");
     for row in &rows {
         assert_within(row, "proxy_haproxy_sessions", 32.0, 64.0);
         row.number("proxy_haproxy_queue");
@@ -150,6 +150,7 @@ fn engine_trials_of_haproxy() {
 fn engine_trials_of_a_custom_proxy() {
     let rows = trials_of(
         "custom",
+        "20m",
         "/usr/sbin/nginx",
         "command = [\"-e\", \"stderr\", \"-c\", \"/opt/my/proxy.conf\"]",
         "[proxy.files.\"/opt/my/proxy.conf\"]\ntext = '''\n\
@@ -164,7 +165,7 @@ fn engine_trials_of_a_custom_proxy() {
          location / { proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection \"\"; } } }\n\
          '''\n",
     );
-    check_common(&rows);
+    check_common(&rows, "20m");
     check_empty(&rows, &OF_ENVOY);
     check_empty(&rows, &OF_NGINX);
     check_empty(&rows, &OF_HAPROXY);

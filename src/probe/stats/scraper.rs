@@ -21,6 +21,8 @@ const FLUSH_LIMIT: Duration = Duration::from_millis(1300);
 pub(crate) enum When {
     /// Before the window, not before this moment.
     Start(Instant),
+    /// Gauges alone, not before this moment: while the load is still on.
+    Gauges(Instant),
     /// After the window.
     End,
 }
@@ -39,7 +41,7 @@ impl Scraper {
         }
         let (sender, answer) = channel();
         let reader = move || {
-            if let When::Start(at) = when {
+            if let When::Start(at) | When::Gauges(at) = when {
                 std::thread::sleep(at.saturating_duration_since(Instant::now()));
             }
             let mut missing = Vec::new();
@@ -100,6 +102,15 @@ fn read_text(
 }
 
 fn read_envoy(address: SocketAddr, when: When, missing: &mut Vec<String>) -> Option<Page> {
+    if let When::Gauges(_) = when {
+        let gauges = fetch(address, envoy::GAUGES, missing, |text| {
+            envoy::gauges(text).map_err(|e| e.to_string())
+        })?;
+        return Some(Page {
+            gauges,
+            ..Page::default()
+        });
+    }
     // Starts a flush where flushing is on demand; see the module's text.
     fetch(address, envoy::PRIME, missing, |_| Ok(()))?;
     std::thread::sleep(MERGE);

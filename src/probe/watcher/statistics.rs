@@ -10,6 +10,11 @@ use crate::spec::settings::ProxyKind;
 
 /// Before the window: long enough for a reading at 0.05 CPU to be over when it begins.
 const AHEAD: Duration = Duration::from_millis(400);
+/// Before the window's end: gauges are of interest under load, and a generator with nothing left to wait for closes its
+/// connections at once.
+const GAUGES_AHEAD: Duration = Duration::from_millis(100);
+/// What the proxy is, and not what it is doing: as true after the load as under it.
+const CONSTANT: &str = "server.concurrency";
 /// How long `finish` waits for readings that are still under way.
 const PATIENCE: Duration = Duration::from_millis(2500);
 
@@ -18,6 +23,7 @@ const PATIENCE: Duration = Duration::from_millis(2500);
 pub(super) struct Statistics {
     source: Option<(ProxyKind, SocketAddr)>,
     start: Option<Scraper>,
+    gauges: Option<Scraper>,
     end: Option<Scraper>,
     began: Option<Instant>,
     ended: Option<Instant>,
@@ -32,6 +38,7 @@ impl Statistics {
         Self {
             source,
             start: None,
+            gauges: None,
             end: None,
             began: None,
             ended: None,
@@ -57,6 +64,11 @@ impl Statistics {
         }
     }
 
+    pub(super) fn prepare_end(&mut self, ends_at: Instant) {
+        let at = ends_at.checked_sub(GAUGES_AHEAD).unwrap_or(ends_at);
+        self.gauges = self.scrape(When::Gauges(at));
+    }
+
     pub(super) fn end(&mut self, now: Instant, alive: bool) {
         self.ended = Some(now);
         self.proxy_was_alive = alive;
@@ -76,6 +88,16 @@ impl Statistics {
             reading.as_ref().and_then(|reading| reading.page.clone())
         };
         let mut stats = difference(page(&start).as_ref(), page(&end).as_ref());
+        if let Some(gauges) = self.gauges.take().map(|scraper| scraper.finish(deadline)) {
+            // What was read after the window is no substitute: by then the client is gone.
+            stats.gauges.retain(|name, _| name == CONSTANT);
+            stats
+                .gauges
+                .extend(gauges.page.map(|page| page.gauges).unwrap_or_default());
+            stats
+                .missing
+                .extend(labelled("gauges in the window", gauges.missing));
+        }
         if let Some(start) = start {
             if start.page.is_some() {
                 stats.read_start_us = Some(signed_micros(start.at, began));

@@ -269,7 +269,7 @@ fn gauges(b: &mut Builder) {
         ),
     ] {
         let source = format!(
-            "Envoy `{}{}{}`: {doc}, when the window ended.",
+            "Envoy `{}{}{}`: {doc}, 0.1 s before the window ended.",
             stat.prefix,
             if stat.suffix.is_empty() { "" } else { "*" },
             stat.suffix
@@ -277,7 +277,7 @@ fn gauges(b: &mut Builder) {
         b.add(name, "count", Kind::Count, source, move |t| gauge(t, &stat));
     }
     for (name, stat, source, doc) in OTHERS {
-        let doc = format!("{source}: {doc}, when the window ended.");
+        let doc = format!("{source}: {doc}, 0.1 s before the window ended.");
         b.add(name, "count", Kind::Count, doc, move |t| gauge(t, &stat));
     }
     for (name, stat) in [
@@ -294,7 +294,7 @@ fn gauges(b: &mut Builder) {
             name,
             "bytes",
             Kind::Bytes,
-            format!("Envoy `{}`, when the window ended.", stat.prefix),
+            format!("Envoy `{}`, 0.1 s before the window ended.", stat.prefix),
             move |t| gauge(t, &stat),
         );
     }

@@ -81,12 +81,17 @@ pub fn judge_cell(trials: &[&Judgement], numbers: &CellNumbers) -> Option<Judgem
         evidence.dedup();
         return Some(Judgement::new(Verdict::Invalid, evidence));
     };
-    let representative = usable.iter().find(|j| j.verdict == verdict);
+    // One repetition in doubt does not put the others in doubt.
+    let doubts = |j: &&&Judgement| j.verdict == verdict && j.uncertain;
+    let uncertain = 2 * usable.iter().filter(|j| doubts(j)).count() >= count;
+    let representative = usable
+        .iter()
+        .find(|j| j.verdict == verdict && j.uncertain == uncertain);
     let own = representative.map_or_else(Vec::new, |j| j.evidence.clone());
     let votes = format!("{count} of {} repetitions", usable.len());
     let resource = matches!(verdict, Verdict::Cpu | Verdict::Memory | Verdict::Swap);
     if !resource {
-        let fine = verdict == Verdict::Ok && !representative.is_some_and(|j| j.uncertain);
+        let fine = verdict == Verdict::Ok && !uncertain;
         let mut evidence = match numbers.comparison() {
             // The medians say more than one repetition's own words.
             Some(comparison) if fine => {
@@ -98,7 +103,6 @@ pub fn judge_cell(trials: &[&Judgement], numbers: &CellNumbers) -> Option<Judgem
         if usable.len() > 1 {
             evidence.push(votes);
         }
-        let uncertain = representative.is_some_and(|j| j.uncertain);
         return Some(Judgement {
             verdict,
             evidence,

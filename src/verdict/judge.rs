@@ -95,17 +95,21 @@ fn candidates(
         ),
         (Verdict::Hung, unless_out_of_descriptors(signs::hung(trial))),
         (Verdict::FdLimit, descriptors.clone()),
-        (Verdict::AcceptOverflow, signs::accept_overflow(trial)),
+        (
+            Verdict::AcceptOverflow,
+            signs::accept_overflow(trial).filter(|_| !signs::stuck(trial)),
+        ),
         (Verdict::Policy, signs::policy(trial, hurt)),
     ];
     all.extend(resources);
     all.push((Verdict::Swap, with_effect(signs::swap(trial))));
     all.push((Verdict::Application, signs::application(trial, controls)));
-    // Nothing says what a silent proxy that accepts connections was short of.
+    // Nothing says what a silent proxy was short of.
     all.push((
         Verdict::Hung,
         unless_out_of_descriptors(signs::silent(trial)),
     ));
+    all.push((Verdict::AcceptOverflow, signs::accept_overflow(trial)));
     all
 }
 

@@ -91,17 +91,14 @@ pub(super) fn start_failed(trial: &TrialRecord) -> Signs {
     Some(signs)
 }
 
-/// No answer before the deadline; or none in the window, and no new connection got anywhere either.
+/// No answer before the deadline.
 pub(super) fn hung(trial: &TrialRecord) -> Signs {
-    if trial.failure == Some(FailureKind::NotReady) {
-        let signs = vec!["alive, but no answer before the deadline".to_owned()];
-        return Some(with_stalls(trial, signs));
-    }
-    silent(trial).filter(|_| !accepts(trial))
+    let not_ready = trial.failure == Some(FailureKind::NotReady);
+    let signs = vec!["alive, but no answer before the deadline".to_owned()];
+    not_ready.then(|| with_stalls(trial, signs))
 }
 
-/// No answer in the whole window. A proxy that still accepts connections is not stuck but short of something; which is
-/// for the signs of resources to say.
+/// No answer in the whole window. Of what the proxy was short is for the signs of resources to say.
 pub(super) fn silent(trial: &TrialRecord) -> Signs {
     let load = derived::load(trial)?;
     if load.scheduled == 0 || derived::answered(load) > 0 {
@@ -112,6 +109,11 @@ pub(super) fn silent(trial: &TrialRecord) -> Signs {
         count(load.scheduled as f64)
     )];
     Some(with_stalls(trial, signs))
+}
+
+/// Neither an answer nor a new connection in the whole window: whatever its accept queue did is a consequence.
+pub(super) fn stuck(trial: &TrialRecord) -> bool {
+    silent(trial).is_some() && !accepts(trial)
 }
 
 /// Whether a connection of the window was accepted, by the proxy's own count or by a handshake that the client finished.

@@ -19,13 +19,13 @@ fn engine_overlay2_a_proxy_that_pays_for_its_page_cache_is_memory() {
         "\"proxy.page_cache\" = [\"warm\", \"cold\"]",
         "",
         "rate = 400\nconnections = 16\nhandshake_rate = 20",
-        "[limits]\nmemory = \"60Mi\"",
+        "[limits]\nmemory = \"56Mi\"",
     ));
     engine.run(&bench);
     let rows = rows(&bench.results());
     let starved = judged(&rows, "proxy.page_cache=cold", "memory");
     assert_eq!(starved.text("page_cache"), "cold");
-    assert_within(starved, "memory_max_bytes", 54.0 * MIB, 60.0 * MIB);
+    assert_within(starved, "memory_max_bytes", 50.0 * MIB, 56.0 * MIB);
     assert_within(starved, "memory_refault_file", 300.0, 1e12);
     assert_within(starved, "memory_pgmajfault", 30.0, 1e9);
     assert_eq!(starved.number("oom_kill"), 0.0);

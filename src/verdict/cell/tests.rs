@@ -48,6 +48,26 @@ fn cpu_that_is_clear_of_chance() {
 }
 
 #[test]
+fn one_doubtful_repetition_does_not_make_the_cell_doubtful() {
+    let doubtful = Judgement {
+        uncertain: true,
+        ..judgement(Verdict::Ok, "unexplained")
+    };
+    let ok = judgement(Verdict::Ok, "p99 1.74 ms");
+    let none = CellNumbers::default();
+    let cell = judged(&[doubtful.clone(), ok.clone(), ok.clone()], &none);
+    assert_eq!(
+        (cell.name(), cell.evidence[0].as_str()),
+        ("ok", "p99 1.74 ms")
+    );
+    let cell = judged(&[ok, doubtful.clone(), doubtful], &none);
+    assert_eq!(
+        (cell.name(), cell.evidence[0].as_str()),
+        ("ok?", "unexplained")
+    );
+}
+
+#[test]
 fn cpu_that_may_be_chance_is_ok_with_a_question_mark() {
     let wide = numbers(&[(52_000.0, 2_600.0), (2_600.0, 2_550.0), (3_000.0, 2_700.0)]);
     let cell = judged(&vec![judgement(Verdict::Cpu, "x"); 3], &wide);

@@ -286,6 +286,12 @@ fn hung_before_the_first_answer_and_in_the_window() {
         "alive, but none of 1,000 requests was answered"
     );
     assert_eq!(judge(&trial, &controls()).verdict, Verdict::Hung);
+    // A queue that nobody takes from overflows.
+    counters_end(&mut trial).listen_overflows = Some(6_580);
+    let judgement = judge(&trial, &controls());
+    assert_eq!(judgement.verdict, Verdict::Hung);
+    let also = "also: 6,580 overflows of the accept queue".to_owned();
+    assert!(judgement.evidence.contains(&also), "{judgement:?}");
 }
 
 /// Not one request of the window was answered.
@@ -296,9 +302,9 @@ fn silent(mut trial: TrialRecord) -> TrialRecord {
     trial
 }
 
-/// Who accepts connections and answers nothing is starved, and of what is known; only where it is not, it is `hung`.
+/// Who answers nothing is starved, and of what is known; only where it is not, it is `hung`.
 #[test]
-fn a_silent_proxy_that_accepts_is_short_of_something() {
+fn a_silent_proxy_is_short_of_something() {
     let mut trial = silent(starved());
     load(&mut trial).connections_opened = 183;
     let judgement = judge(&trial, &controls());

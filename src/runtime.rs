@@ -13,7 +13,7 @@ mod lifecycle;
 mod lines;
 mod owner;
 #[cfg(test)]
-mod scripted;
+pub(crate) mod scripted;
 
 pub use archive::Archive;
 pub use connect::{EngineAddress, resolve_address};

@@ -160,6 +160,15 @@ impl Engine {
         &self.address
     }
 
+    /// Whether the engine takes new connections. One that is stopping answers on old ones for a while, and what it is
+    /// asked for then is lost.
+    ///
+    /// # Errors
+    /// [`EngineError::Unreachable`] with the remedy.
+    pub async fn reachable(&self) -> Result<(), EngineError> {
+        Self::connect_to(self.address.clone()).await.map(drop)
+    }
+
     /// Asks what the engine is.
     ///
     /// # Errors
@@ -282,6 +291,15 @@ mod tests {
         assert!(older_than("1.9", (1, 40)));
         assert!(!older_than("1.41", (1, 40)));
         assert!(!older_than("2.0", (1, 40)));
+    }
+
+    #[test]
+    fn a_socket_that_may_not_be_used_names_the_group() {
+        let remedy = remedy_for(
+            "unix:///var/run/docker.sock",
+            "error trying to connect: Permission denied (os error 13)",
+        );
+        assert!(remedy.contains("usermod -aG docker"), "{remedy}");
     }
 
     #[tokio::test]

@@ -16,7 +16,7 @@ pub enum EngineError {
         remedy: String,
     },
     /// The engine answered with an error.
-    #[error("cannot {operation} {subject}: the engine answered {status}: {message}")]
+    #[error("cannot {operation} {subject}: the engine answered {status}: {message}{}", remedy(.message))]
     Refused {
         /// What was asked.
         operation: &'static str,
@@ -118,6 +118,23 @@ impl EngineError {
                 cause: with_sources(&other),
             },
         }
+    }
+}
+
+/// What helps against a refusal, by the engine's words, to be put behind them; empty where nothing is known to.
+fn remedy(message: &str) -> &'static str {
+    let lower = message.to_lowercase();
+    let says = |words: &str| lower.contains(words);
+    if says("no space left on device") {
+        "; make room on the engine's disk (`docker system df` tells what is there, `docker system prune` removes what nobody uses)"
+    } else if says("is already in use by") {
+        "; that container is not this run's, and so is left alone: remove or rename it"
+    } else if says("no such image") {
+        "; it was removed after the run had begun: pull or import it again, and go on with --resume"
+    } else if says("error setting rlimit") {
+        "; the engine may not raise descriptor limits that far: lower proxy.nofile"
+    } else {
+        ""
     }
 }
 

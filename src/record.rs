@@ -3,6 +3,7 @@
 //! `trials.jsonl` is the truth: one line a trial, synced when the trial ends. Every other file but `manifest.json` can be
 //! made again from these two (see [`crate::report`]).
 
+mod atomic;
 pub mod columns;
 pub mod derived;
 mod error;

@@ -180,6 +180,7 @@ fn blank_record(
         proxy: None,
         engine_warnings: Vec::new(),
         attempts: 1,
+        retried_because: None,
     }
 }
 

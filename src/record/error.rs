@@ -25,7 +25,10 @@ pub enum RecordError {
         found: String,
     },
     /// The folder has no manifest.
-    #[error("{} is not a results folder: it has no manifest.json", path.display())]
+    #[error(
+        "{} is not a results folder: it has no manifest.json. A run that was cut before its first trial has none; \
+         start it again with --out {}", path.display(), path.display()
+    )]
     NotAFolder {
         /// The folder.
         path: PathBuf,
@@ -86,6 +89,20 @@ pub enum RecordError {
         problem: String,
     },
     /// The operating system refused. Its text names operation and path.
-    #[error("{0}")]
+    #[error("{0}{help}", help = remedy(.0))]
     Io(#[from] io::Error),
+}
+
+/// What helps against a refusal of the operating system, to be put behind its text.
+fn remedy(error: &io::Error) -> &'static str {
+    use io::ErrorKind as K;
+    match error.kind() {
+        K::StorageFull => "; make room on that file system",
+        K::QuotaExceeded => "; make room within the quota, or have it raised",
+        K::FileTooLarge => "; raise the limit of file sizes (`ulimit -f`)",
+        K::ReadOnlyFilesystem | K::PermissionDenied => {
+            "; make it writable, or choose another folder with --out"
+        }
+        _ => "",
+    }
 }

@@ -2,22 +2,21 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use fs_err::{self as fs, File, OpenOptions};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
+use super::atomic::{
+    Sync, TEMPORARY_PREFIX, is_temporary, remove_leftovers, sync_folder, write_atomically,
+};
 use super::error::RecordError;
 use super::manifest::Manifest;
 use super::trial::{SCHEMA_VERSION, TrialRecord};
 use super::trials::{self, TrialLog, Trials};
 use super::{LOCK, MANIFEST, TRIALS};
-
-/// Prefix of files that are being written; what a killed process left of them is removed by the next lock.
-const TEMPORARY_PREFIX: &str = ".sweep-tmp-";
 
 /// Who holds a folder: written into the lock file, to be shown to whoever finds it locked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,24 +60,46 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Makes the folder (and its parents). An empty one may exist already.
+    /// Makes the folder (and its parents). One may exist already that is empty, or holds what a run left that was cut
+    /// before its manifest was written, and so before its first trial.
     ///
     /// # Errors
     /// When it holds a run or anything else, or cannot be made.
     pub fn create(path: impl Into<PathBuf>) -> Result<Self, RecordError> {
         let path = path.into();
         fs::create_dir_all(&path)?;
-        if path.join(MANIFEST).exists() || path.join(TRIALS).exists() {
+        if path.join(MANIFEST).exists() {
             return Err(RecordError::Exists { path });
         }
         for entry in fs::read_dir(&path)? {
-            let name = entry?.file_name();
-            if name != OsStr::new(LOCK) {
+            let entry = entry?;
+            let name = entry.file_name();
+            let of_a_cut_start = name == OsStr::new(LOCK)
+                || is_temporary(&name)
+                || (name == OsStr::new(TRIALS) && entry.metadata()?.len() == 0);
+            if !of_a_cut_start {
                 let found = name.to_string_lossy().into_owned();
                 return Err(RecordError::Foreign { path, found });
             }
         }
         Ok(Self { path })
+    }
+
+    /// Writes something and removes it again, so that a folder in which no trial could be kept is refused before the
+    /// first one runs.
+    ///
+    /// # Errors
+    /// When the operating system refuses.
+    pub fn check_writable(&self) -> Result<(), RecordError> {
+        // As large as a trial may be: an empty file can be made on a full disk too.
+        let bytes = vec![0; 256 * 1024];
+        let path = self.path.join(format!("{TEMPORARY_PREFIX}writable"));
+        let written = fs::write(&path, bytes).and_then(|()| File::open(&path)?.sync_all());
+        let removed = match fs::remove_file(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        };
+        Ok(written.and(removed)?)
     }
 
     /// Opens a folder that holds a run.
@@ -271,57 +292,4 @@ fn read_owner(file: &mut File) -> LockOwner {
             host: "an unknown host".to_owned(),
             started_at: "an unknown time".to_owned(),
         })
-}
-
-/// Whether to wait for the disk.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Sync {
-    Now,
-    Later,
-}
-
-fn write_atomically(
-    parent: &Path,
-    path: &Path,
-    bytes: &[u8],
-    sync: Sync,
-) -> Result<(), RecordError> {
-    let named =
-        |e: io::Error| io::Error::new(e.kind(), format!("failed to write {}: {e}", path.display()));
-    let mut file = tempfile::Builder::new()
-        .prefix(TEMPORARY_PREFIX)
-        // Readable by whom the umask allows, as results are; the default would be the user alone.
-        .permissions(std::fs::Permissions::from_mode(0o666))
-        .tempfile_in(parent)
-        .map_err(named)?;
-    file.write_all(bytes).map_err(named)?;
-    if sync == Sync::Now {
-        file.as_file().sync_all().map_err(named)?;
-    }
-    file.persist(path).map_err(|e| named(e.error))?;
-    Ok(())
-}
-
-/// Removes what a killed process was writing, here and in the folders below.
-fn remove_leftovers(folder: &Path) -> Result<(), RecordError> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        // A link is not followed: it may lead out of the results.
-        if entry.file_type()?.is_dir() {
-            remove_leftovers(&entry.path())?;
-        } else if entry
-            .file_name()
-            .to_string_lossy()
-            .starts_with(TEMPORARY_PREFIX)
-        {
-            fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
-}
-
-/// Makes a new or renamed entry survive a power loss.
-fn sync_folder(path: &Path) -> Result<(), RecordError> {
-    File::open(path)?.sync_all()?;
-    Ok(())
 }

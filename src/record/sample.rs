@@ -209,6 +209,7 @@ fn trial(
         }),
         engine_warnings: Vec::new(),
         attempts: 1,
+        retried_because: None,
     }
 }
 

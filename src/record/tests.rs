@@ -6,6 +6,8 @@ use fs_err as fs;
 use super::sample::{self, Shape};
 use super::*;
 
+mod cut;
+
 fn run_folder(path: &Path) -> RunFolder {
     let folder = Folder::create(path).expect("create");
     let run = folder.lock().expect("lock");

@@ -198,6 +198,13 @@ fn ended(b: &mut Builder) {
         |t| t.attempts,
     );
     b.add(
+        "retried_because",
+        "",
+        Kind::Text,
+        "What the engine or the harness spoiled in the attempt before this one; nothing of that attempt is in the row.",
+        |t| t.retried_because.clone(),
+    );
+    b.add(
         "ready_after_us",
         "us",
         Kind::Latency,

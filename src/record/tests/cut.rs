@@ -1,0 +1,82 @@
+//! Runs that were cut, and folders that cannot be written to.
+
+use super::*;
+
+#[test]
+fn a_run_that_was_cut_before_its_manifest_can_be_started_again() {
+    let dir = tempfile::tempdir().expect("dir");
+    drop(
+        Folder::create(dir.path())
+            .expect("create")
+            .lock()
+            .expect("lock"),
+    );
+    fs::write(dir.path().join(".sweep-tmp-abc"), "{\"schema\":").expect("write");
+    let error = Folder::open(dir.path())
+        .expect_err("no manifest")
+        .to_string();
+    assert!(error.contains("--out"), "{error}");
+
+    let run = run_folder(dir.path());
+    assert!(run.found().records.is_empty());
+    assert!(!dir.path().join(".sweep-tmp-abc").exists());
+}
+
+#[test]
+fn trials_without_a_manifest_are_nobodys_to_write_over() {
+    let dir = tempfile::tempdir().expect("dir");
+    let mut run = run_folder(dir.path());
+    run.append(&trial(1)).expect("append");
+    fs::remove_file(dir.path().join(MANIFEST)).expect("remove");
+    let error = Folder::create(dir.path())
+        .expect_err("has trials")
+        .to_string();
+    assert!(error.contains("trials.jsonl"), "{error}");
+}
+
+#[test]
+fn looking_whether_a_folder_is_writable_leaves_nothing() {
+    let dir = tempfile::tempdir().expect("dir");
+    let folder = Folder::create(dir.path()).expect("create");
+    folder.check_writable().expect("writable");
+    assert_eq!(fs::read_dir(dir.path()).expect("read").count(), 0);
+    fs::remove_dir(dir.path()).expect("remove");
+    let error = folder.check_writable().expect_err("gone").to_string();
+    assert!(error.contains(&dir.path().display().to_string()), "{error}");
+}
+
+#[test]
+fn what_the_operating_system_refuses_comes_with_what_helps() {
+    let words = |kind| RecordError::from(std::io::Error::from(kind)).to_string();
+    assert!(words(std::io::ErrorKind::StorageFull).ends_with("; make room on that file system"));
+    assert!(words(std::io::ErrorKind::ReadOnlyFilesystem).contains("--out"));
+    assert!(!words(std::io::ErrorKind::NotFound).contains(';'));
+}
+
+#[test]
+fn why_a_trial_was_tried_again_is_kept_and_older_records_have_none() {
+    let dir = tempfile::tempdir().expect("dir");
+    let mut run = run_folder(dir.path());
+    run.append(&trial(1)).expect("append");
+    let text = fs::read_to_string(dir.path().join(TRIALS)).expect("read");
+    assert!(
+        !text.contains("retried_because"),
+        "a trial without a retry is written as before"
+    );
+    let mut retried = trial(2);
+    (retried.attempts, retried.retried_because) = (2, Some("the agent was removed".to_owned()));
+    run.append(&retried).expect("append");
+    let trials = run.folder().trials().expect("trials").records;
+    let column = columns::by_name("retried_because").expect("a column");
+    let value = |trial| {
+        column.get(&columns::Row {
+            trial,
+            judgement: None,
+        })
+    };
+    assert_eq!(value(&trials[0]), columns::Cell::Empty);
+    assert_eq!(
+        value(&trials[1]),
+        columns::Cell::Text("the agent was removed".to_owned())
+    );
+}

@@ -1,19 +1,23 @@
 //! One trial from create to remove: fresh containers, one job, one record.
 
 mod agent_link;
+mod failure;
 mod outcome;
+mod page_cache;
 mod pod;
 
 use std::time::{Duration, Instant};
 
+use failure::TrialFailure;
 pub use outcome::{Outcome, of_agent_result, of_start_failure};
-pub use pod::{PageCacheHelpers, Pod};
+pub use page_cache::PageCacheHelpers;
+pub use pod::Pod;
 
 use crate::agent::job::{AgentResult, Job, Phase, TlsMaterial, WatchedProxy};
 use crate::certs::RunCertificates;
 use crate::plan;
 use crate::proxy;
-use crate::record::trial::{ContainerEnd, Control, Factor, FailureKind, TrialRecord, TrialStatus};
+use crate::record::trial::{Control, Factor, TrialRecord, TrialStatus};
 use crate::runtime::{Engine, EngineError, Owner};
 use crate::spec::placement::{Placed, Topology};
 use crate::spec::settings::{DelayDistribution, LoadMode, Settings, Wait};
@@ -117,33 +121,6 @@ pub async fn run(
     record
 }
 
-/// Why a trial could not be measured.
-struct TrialFailure {
-    kind: FailureKind,
-    reason: String,
-}
-
-impl TrialFailure {
-    fn engine(error: &EngineError) -> Self {
-        let kind = if error.is_engine_trouble() {
-            FailureKind::Engine
-        } else {
-            FailureKind::StartFailed
-        };
-        Self {
-            kind,
-            reason: error.to_string(),
-        }
-    }
-
-    fn harness(reason: String) -> Self {
-        Self {
-            kind: FailureKind::Harness,
-            reason,
-        }
-    }
-}
-
 fn blank_record(
     context: &TrialContext<'_>,
     trial: &plan::Trial,
@@ -222,7 +199,7 @@ async fn measure(
     on_phase(Phase::Readiness);
     pod.create(context, settings, launch.as_ref())
         .await
-        .map_err(|e| TrialFailure::engine(&e))?;
+        .map_err(|(role, error)| TrialFailure::create(role, &error))?;
     record.engine_warnings.clone_from(&pod.warnings);
     if !direct && context.page_cache_shared != Some(false) {
         helpers
@@ -250,57 +227,49 @@ async fn measure(
         .start_harness(context, &job)
         .await
         .map_err(|e| TrialFailure::engine(&e))?;
-    link.until_watching().await.map_err(TrialFailure::harness)?;
+    if let Err(reason) = link.until_watching().await {
+        return Err(failure::of_the_harness(engine, pod, reason).await);
+    }
 
     if let Some(id) = pod.proxy.clone()
         && let Err(error) = engine.start(&id).await
     {
-        let end = engine.state(&id).await.ok().flatten();
-        let outcome = of_start_failure(&error.to_string(), error.is_engine_trouble(), end.as_ref());
-        record.proxy = end;
-        let kind = outcome.failure.unwrap_or(FailureKind::StartFailed);
-        return Err(TrialFailure {
-            kind,
-            reason: outcome.reasons.join("; "),
-        });
+        record.proxy = engine.state(&id).await.ok().flatten();
+        return Err(TrialFailure::start(&error, record.proxy.as_ref()));
     }
     let budget =
         deadline + settings.warmup.duration() + settings.duration.duration() + DRAIN + AGENT_GRACE;
-    let result = link
-        .result(budget, on_phase)
-        .await
-        .map_err(TrialFailure::harness)?;
-    let end = match &pod.proxy {
-        Some(id) => engine
-            .state(id)
-            .await
-            .map_err(|e| TrialFailure::engine(&e))?,
-        None => None,
+    let result = match link.result(budget, on_phase).await {
+        Ok(result) => result,
+        Err(reason) => return Err(failure::of_the_harness(engine, pod, reason).await),
     };
-    conclude(record, result, end, direct, deadline)
+    let ends = pod.ends(engine, result.outcome).await;
+    conclude(record, result, ends, deadline)
 }
 
 fn conclude(
     record: &mut TrialRecord,
     result: AgentResult,
-    end: Option<ContainerEnd>,
-    direct: bool,
+    ends: Result<pod::Ends, EngineError>,
     deadline: Duration,
 ) -> Result<(), TrialFailure> {
-    if !direct && end.is_none() {
-        record.agent = Some(result);
-        return Err(TrialFailure {
-            kind: FailureKind::Engine,
-            reason: "the proxy's container was removed by somebody else during the trial"
-                .to_owned(),
-        });
-    }
-    let outcome = of_agent_result(&result, end.as_ref(), deadline.as_secs_f64());
+    let outcome = ends.map_err(|e| TrialFailure::engine(&e)).and_then(|ends| {
+        record.proxy.clone_from(&ends.proxy);
+        match failure::of_ends(&ends) {
+            Some(failure) => Err(failure),
+            None => Ok(of_agent_result(
+                &result,
+                record.proxy.as_ref(),
+                deadline.as_secs_f64(),
+            )),
+        }
+    });
+    // Kept whatever is said of it: evidence of a trial that was spoiled too.
+    record.agent = Some(result);
+    let outcome = outcome?;
     record.status = outcome.status;
     record.failure = outcome.failure;
     record.reasons.extend(outcome.reasons);
-    record.agent = Some(result);
-    record.proxy = end;
     Ok(())
 }
 

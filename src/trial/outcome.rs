@@ -3,6 +3,9 @@
 use crate::agent::job::{AgentOutcome, AgentResult};
 use crate::record::trial::{ContainerEnd, FailureKind, TrialStatus};
 
+/// Exit code of a process that SIGKILL ended, whoever sent it.
+const SIGKILLED: i64 = 128 + 9;
+
 /// How a trial ended, before its numbers are judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
@@ -88,13 +91,14 @@ pub fn of_agent_result(
         );
     }
     if exited {
-        let code = end
-            .and_then(|e| e.exit_code)
-            .map_or("unknown".to_owned(), |c| c.to_string());
-        return Outcome::failed(
-            FailureKind::Exited,
-            format!("the proxy exited by itself, exit code {code}"),
-        );
+        let reason = match end.and_then(|e| e.exit_code) {
+            Some(SIGKILLED) => format!(
+                "the proxy was killed with SIGKILL, and nothing says that it was for memory, exit code {SIGKILLED}"
+            ),
+            Some(code) => format!("the proxy exited by itself, exit code {code}"),
+            None => "the proxy exited by itself, exit code unknown".to_owned(),
+        };
+        return Outcome::failed(FailureKind::Exited, reason);
     }
     match result.outcome {
         AgentOutcome::Measured => Outcome {

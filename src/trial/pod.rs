@@ -1,21 +1,20 @@
 //! The containers of one trial: an upstream that owns a loopback-only network namespace, the proxy, and the agent.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use super::agent_link::AgentLink;
 use super::{TrialContext, UPSTREAM_CONTROL_PORT, UPSTREAM_PORT};
-use crate::agent::job::Job;
+use crate::agent::job::{AgentOutcome, Job};
 use crate::proxy::ProxyLaunch;
-use crate::runtime::{Archive, ContainerSpec, Engine, EngineError, Owner, Role, WaitOutcome};
+use crate::record::trial::ContainerEnd;
+use crate::runtime::{Archive, ContainerSpec, Engine, EngineError, Role};
 use crate::spec::placement::Placed;
-use crate::spec::settings::{PageCache, Settings};
+use crate::spec::settings::Settings;
 
 /// Descriptors for upstream and agent: as many as an engine without CAP_SYS_RESOURCE is sure to allow.
 const HARNESS_NOFILE: u64 = 16_384;
 /// The upstream ends by itself this long after the trial should have, should the controller be gone.
 const LIFETIME_GRACE: Duration = Duration::from_secs(300);
-const PAGE_CACHE_DEADLINE: Duration = Duration::from_secs(60);
 /// Where the job lies in the agent's container.
 pub(crate) const JOB_PATH: &str = "/sweep/job.json";
 
@@ -48,13 +47,17 @@ impl Pod {
         context: &TrialContext<'_>,
         settings: &Settings,
         launch: Option<&ProxyLaunch>,
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), (Role, EngineError)> {
         let engine = context.engine;
+        let of = |role: Role| move |error: EngineError| (role, error);
         let prefix = self.name.clone();
         let name = |role: Role| format!("{prefix}-{}", role.as_str());
         let placed = settings.placement.resolve(context.placed);
         let upstream_spec = upstream_spec(context, name(Role::Upstream), settings, launch, &placed);
-        let upstream = engine.create(&upstream_spec, context.owner).await?;
+        let upstream = engine
+            .create(&upstream_spec, context.owner)
+            .await
+            .map_err(of(Role::Upstream))?;
         self.upstream = Some(upstream.id.clone());
 
         let mut agent_spec =
@@ -80,15 +83,16 @@ impl Pod {
             self.proxy = Some(created.id.clone());
             self.warnings.clone_from(&created.warnings);
         }
-        agent?;
-        proxy?;
+        agent.map_err(of(Role::Agent))?;
+        proxy.map_err(of(Role::Proxy))?;
         if let (Some(id), Some(launch)) = (&self.proxy, launch) {
-            let tar = launch.archive().map_err(|e| EngineError::Broken {
+            let packed = launch.archive().map_err(|e| EngineError::Broken {
                 operation: "pack the files of",
                 subject: settings.proxy.image.clone(),
                 cause: e.to_string(),
-            })?;
-            engine.upload(id, Archive::from_tar(tar)).await?;
+            });
+            let upload = async { engine.upload(id, Archive::from_tar(packed?)).await };
+            upload.await.map_err(of(Role::Proxy))?;
         }
         Ok(())
     }
@@ -114,6 +118,28 @@ impl Pod {
         Ok(AgentLink::new(lines))
     }
 
+    /// What the engine says of the containers now, before anything is stopped.
+    pub(super) async fn ends(
+        &self,
+        engine: &Engine,
+        outcome: AgentOutcome,
+    ) -> Result<Ends, EngineError> {
+        let upstream = self.upstream.as_deref().unwrap_or_default();
+        let proxy = async {
+            match self.proxy.as_deref() {
+                Some(id) if outcome == AgentOutcome::ProxyGone => settled(engine, id).await,
+                Some(id) => engine.state(id).await,
+                None => Ok(None),
+            }
+        };
+        let (proxy, upstream) = tokio::join!(proxy, engine.state(upstream));
+        Ok(Ends {
+            has_proxy: self.proxy.is_some(),
+            proxy: proxy?,
+            upstream: upstream?,
+        })
+    }
+
     /// Removes every container of the trial, the proxy and the agent first. Errors are returned as text: the caller
     /// reports them, and the containers' labels let a later run or `sweep clean` find them.
     pub async fn remove(&mut self, engine: &Engine) -> Vec<String> {
@@ -128,6 +154,32 @@ impl Pod {
             errors.extend(result.err().map(|e| e.to_string()));
         }
         errors
+    }
+}
+
+/// Containers after the agent's report; `None` is one that is gone.
+pub(super) struct Ends {
+    /// `false` in a `direct` control, which has none.
+    pub(super) has_proxy: bool,
+    pub(super) proxy: Option<ContainerEnd>,
+    pub(super) upstream: Option<ContainerEnd>,
+}
+
+/// The state of a container whose processes are gone. The agent sees that before the engine does, which may call it
+/// running for a moment, and does not know then how it ended.
+async fn settled(engine: &Engine, id: &str) -> Result<Option<ContainerEnd>, EngineError> {
+    const DEADLINE: Duration = Duration::from_secs(5);
+    const LOOK: Duration = Duration::from_millis(20);
+    let deadline = tokio::time::Instant::now() + DEADLINE;
+    loop {
+        let end = engine.state(id).await?;
+        let running = end
+            .as_ref()
+            .is_some_and(|end| end.state.as_deref() == Some("running"));
+        if !running || tokio::time::Instant::now() >= deadline {
+            return Ok(end);
+        }
+        tokio::time::sleep(LOOK).await;
     }
 }
 
@@ -195,83 +247,4 @@ fn proxy_spec(
     spec.cpuset.clone_from(&placed.proxy);
     spec.nofile = Some(settings.proxy.nofile);
     spec
-}
-
-/// Containers that make the page cache of a proxy image's files warm or cold: one per image and state, started again
-/// before each trial, since the state must be made anew each time but the upload need not.
-#[derive(Debug, Default)]
-pub struct PageCacheHelpers {
-    by_image: HashMap<(String, PageCache), String>,
-}
-
-impl PageCacheHelpers {
-    pub(super) async fn prepare(
-        &mut self,
-        context: &TrialContext<'_>,
-        settings: &Settings,
-    ) -> Result<(), EngineError> {
-        let engine = context.engine;
-        let key = (settings.proxy.image.clone(), settings.proxy.page_cache);
-        let id = match self.by_image.get(&key) {
-            Some(id) => id.clone(),
-            None => {
-                let id = Self::create(engine, context.owner, &key, self.by_image.len()).await?;
-                self.by_image.insert(key, id.clone());
-                id
-            }
-        };
-        engine.start(&id).await?;
-        match engine.wait(&id, PAGE_CACHE_DEADLINE).await? {
-            WaitOutcome::Exited(0) => Ok(()),
-            other => {
-                let log = engine.log_tail(&id).await.unwrap_or_default();
-                Err(EngineError::Broken {
-                    operation: "set the page cache for",
-                    subject: settings.proxy.image.clone(),
-                    cause: format!("{other:?}; {log}"),
-                })
-            }
-        }
-    }
-
-    async fn create(
-        engine: &Engine,
-        owner: &Owner,
-        (image, state): &(String, PageCache),
-        number: usize,
-    ) -> Result<String, EngineError> {
-        const FOLDER: &str = ".sweep";
-        let bundle = crate::tools::bundle().map_err(|e| EngineError::CannotBuildImage {
-            image: "the page-cache helper".to_owned(),
-            cause: e.to_string(),
-        })?;
-        let mut command = bundle.self_contained_command(FOLDER);
-        let mut spec = ContainerSpec::new(
-            Role::PageCache,
-            format!("sweep-{}-page-cache-{number}", owner.run),
-            image,
-        );
-        spec.entrypoint = Some(vec![command.remove(0)]);
-        command.extend([
-            "page-cache".to_owned(),
-            if *state == PageCache::Warm {
-                "warm"
-            } else {
-                "cold"
-            }
-            .to_owned(),
-        ]);
-        spec.cmd = command;
-        spec.user = Some("0".to_owned());
-        let created = engine.create(&spec, owner).await?;
-        let mut tar = Vec::new();
-        bundle.write_self_contained(FOLDER, &mut tar).map_err(|e| {
-            EngineError::CannotBuildImage {
-                image: image.clone(),
-                cause: e.to_string(),
-            }
-        })?;
-        engine.upload(&created.id, Archive::from_tar(tar)).await?;
-        Ok(created.id)
-    }
 }

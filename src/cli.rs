@@ -3,6 +3,7 @@
 mod args;
 mod check;
 mod run;
+mod signals;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _};
@@ -11,6 +12,8 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use args::{Cli, Command, ImageCommand};
+
+use crate::progress::printable;
 
 /// How a command failed: the text for the user and the exit code for a script.
 #[derive(Debug)]
@@ -23,10 +26,12 @@ pub struct Failure {
 
 impl Failure {
     fn new(code: u8, error: impl std::fmt::Display) -> Self {
-        Self {
-            text: error.to_string(),
-            code,
-        }
+        Self::rendered(code, harmless(&error.to_string()))
+    }
+
+    /// Of a text that was made for the terminal, with its colours.
+    fn rendered(code: u8, text: String) -> Self {
+        Self { text, code }
     }
 }
 
@@ -91,10 +96,33 @@ fn asynchronous(future: impl Future<Output = Result<u8, Failure>>) -> Result<u8,
 
 /// Prints to standard output; a reader that went away is no error.
 fn print_line(text: &str) -> Result<u8, Failure> {
-    let _ = writeln!(std::io::stdout(), "{text}");
+    let _ = writeln!(std::io::stdout(), "{}", harmless(text));
     Ok(0)
+}
+
+/// A text as it is, but for what could steer a terminal: labels and messages of an engine, a proxy's log and the lock
+/// file are other people's.
+fn harmless(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(printable).collect();
+    lines.join("\n")
 }
 
 fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_wrote_cannot_steer_the_terminal() {
+        let label = "removed \u{1b}]0;title\u{7}x of run \u{9b}2J\rab\u{202e}c";
+        let failure = Failure::new(3, label);
+        assert_eq!(
+            failure.text,
+            "removed \\u{1b}]0;title\\u{7}x of run \\u{9b}2J\\rab\\u{202e}c"
+        );
+        assert_eq!(harmless("one\ntwo\n"), "one\ntwo\n");
+    }
 }

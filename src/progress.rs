@@ -125,16 +125,21 @@ impl Progress for Quiet {
     fn event(&self, _: &Event) {}
 }
 
-/// Control characters of a text made visible, so that no name from a matrix or a log can steer a terminal.
+/// Control characters of a text made visible, and those that turn its direction, so that no name from a matrix or a log
+/// can steer a terminal.
 #[must_use]
 pub fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| {
-            if c.is_control() {
-                c.escape_default().to_string()
-            } else {
-                c.to_string()
-            }
-        })
-        .collect()
+    let steers = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if steers(c) {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }

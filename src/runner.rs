@@ -1,14 +1,18 @@
 //! Walks a plan: one trial after the other, each on disk before its containers are removed; stops cleanly when asked.
 
 mod error;
+mod leftovers;
 mod lock;
 mod needs;
 mod preflight;
 mod trials;
 
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
 pub use error::RunError;
@@ -87,33 +91,44 @@ pub async fn run(
     let facts = engine.facts().await?;
     matrix.check_engine(facts.cpus.map_or(f64::INFINITY, |n| n as f64))?;
     let _lock = lock::acquire(&engine, &facts, options.wait, progress, cancel).await?;
-    reap(&engine, progress).await?;
-
     let (folder, old) = open_folder(&options.target)?;
     let run_id = old.as_ref().map_or_else(new_run_id, |m| m.run.clone());
     let owner = Owner::current(&run_id);
-    let prepared = tokio::select! {
-        prepared = preflight::prepare(&engine, &owner, &needs, facts) => prepared,
-        () = cancel.cancelled() => Err(RunError::Interrupted),
+    let path = folder.clone();
+    let work = async {
+        leftovers::reap(&engine, progress).await?;
+        let preflight = tokio::select! {
+            prepared = preflight::prepare(&engine, &owner, &needs, facts) => prepared?,
+            () = cancel.cancelled() => return Err(RunError::Interrupted),
+        };
+        let run = Prepared {
+            matrix,
+            plan: &plan,
+            needs: &needs,
+            engine: &engine,
+            owner: &owner,
+            preflight: &preflight,
+            options,
+        };
+        run.walk(folder, old.as_ref(), progress, cancel, started)
+            .await
     };
-    let result = match prepared {
-        Ok(preflight) => {
-            let run = Prepared {
-                matrix,
-                plan: &plan,
-                needs: &needs,
-                engine: &engine,
-                owner: &owner,
-                preflight: &preflight,
-                options,
-            };
-            run.walk(folder, old.as_ref(), progress, cancel, started)
-                .await
-        }
-        Err(error) => Err(error),
-    };
-    clean_up(&engine, &owner, progress).await;
-    result
+    // Not even a bug may leave containers behind.
+    let result = AssertUnwindSafe(work)
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|panic| Err(RunError::Bug(panic_text(panic.as_ref()))));
+    leftovers::clean_up(&engine, &owner, progress).await;
+    result.map_err(|error| error.cut_in(&path))
+}
+
+/// What a panic said.
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic without words".to_owned())
 }
 
 /// A run whose engine, images and host have been looked at.
@@ -235,14 +250,16 @@ impl Prepared<'_> {
 }
 
 fn open_folder(target: &Target) -> Result<(Folder, Option<Manifest>), RunError> {
-    match target {
-        Target::New(path) => Ok((Folder::create(path)?, None)),
+    let (folder, old) = match target {
+        Target::New(path) => (Folder::create(path)?, None),
         Target::Resume(path) => {
             let folder = Folder::open(path)?;
             let manifest = folder.manifest()?;
-            Ok((folder, Some(manifest)))
+            (folder, Some(manifest))
         }
-    }
+    };
+    folder.check_writable()?;
+    Ok((folder, old))
 }
 
 /// Short and unique enough: names of containers begin with it. It starts with a letter, or a notebook would read one that
@@ -252,44 +269,4 @@ fn new_run_id() -> String {
     let salt = u64::from(std::process::id());
     let mixed = now.rotate_left(7) ^ salt.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     format!("r{:09x}", mixed & 0xF_FFFF_FFFF)
-}
-
-/// What dead owners left on this engine would disturb the measurement, and nobody else will remove it.
-async fn reap(engine: &Engine, progress: &dyn Progress) -> Result<(), RunError> {
-    for removed in engine.reap().await? {
-        let text = match removed.error {
-            None => format!(
-                "removed {}, left by run {} whose process is gone",
-                removed.name, removed.run
-            ),
-            Some(error) => format!(
-                "cannot remove {}, left by run {}: {error}",
-                removed.name, removed.run
-            ),
-        };
-        progress.event(&Event::Notice { text });
-    }
-    Ok(())
-}
-
-/// Removes everything of this run; bounded, since an engine that hangs must not keep the process.
-async fn clean_up(engine: &Engine, owner: &Owner, progress: &dyn Progress) {
-    const DEADLINE: Duration = Duration::from_secs(10);
-    let failed = match tokio::time::timeout(DEADLINE, engine.remove_run(&owner.run)).await {
-        Ok(Ok(removed)) => removed
-            .into_iter()
-            .filter_map(|r| Some(format!("{}: {}", r.name, r.error?)))
-            .collect::<Vec<_>>(),
-        Ok(Err(error)) => vec![error.to_string()],
-        Err(_) => vec![format!(
-            "the engine did not answer within {} s",
-            DEADLINE.as_secs()
-        )],
-    };
-    for error in failed {
-        let text = format!(
-            "something of this run is left ({error}); `sweep clean` removes it once the engine is well"
-        );
-        progress.event(&Event::Notice { text });
-    }
 }

@@ -82,7 +82,7 @@ pub(super) async fn check(args: CheckArgs) -> Result<u8, Failure> {
     if let Some(cpus) = facts.cpus {
         matrix
             .check_engine(cpus as f64)
-            .map_err(|errors| Failure::new(2, errors.render(super::stderr_is_terminal())))?;
+            .map_err(|errors| Failure::rendered(2, errors.render(super::stderr_is_terminal())))?;
         findings.ok(
             "cpus",
             format!("{cpus} on the engine's host; no level asks for more"),

@@ -1,16 +1,16 @@
 //! Commands that run, plan, report and tidy.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::args::{CleanArgs, ImportArgs, MatrixArgs, PlanArgs, ReportArgs, RunArgs};
+use super::signals::Signals;
 use super::{Failure, print_line};
 use crate::image::{self, Extra};
 use crate::plan;
-use crate::progress::{Bars, JsonLines, PlainLines, Progress, Quiet};
+use crate::progress::{Bars, JsonLines, PlainLines, Progress, Quiet, printable};
 use crate::record::Folder;
 use crate::report;
 use crate::runner::{self, RunEnd, RunError, RunOptions, Stopped, Target};
@@ -24,14 +24,13 @@ pub(super) fn load(args: &MatrixArgs) -> Result<Matrix, Failure> {
     let overrides: Vec<Override> = args.overrides.iter().map(|o| o.as_str().into()).collect();
     let matrix = spec::load(&args.matrix, &overrides).map_err(|error| match error {
         spec::LoadError::Spec(errors) => {
-            Failure::new(2, errors.render(super::stderr_is_terminal()))
+            Failure::rendered(2, errors.render(super::stderr_is_terminal()))
         }
         other => Failure::new(2, other),
     })?;
     if !matrix.warnings.is_empty() {
-        say(matrix
-            .render_warnings(super::stderr_is_terminal())
-            .trim_end());
+        let text = matrix.render_warnings(super::stderr_is_terminal());
+        let _ = writeln!(std::io::stderr(), "{}", text.trim_end());
     }
     Ok(matrix)
 }
@@ -100,7 +99,14 @@ fn conclude(args: &RunArgs, ended: Result<RunEnd, RunError>) -> Result<u8, Failu
     let end = match ended {
         Ok(end) => end,
         Err(RunError::Spec(errors)) => {
-            return Err(Failure::new(2, errors.render(super::stderr_is_terminal())));
+            return Err(Failure::rendered(
+                2,
+                errors.render(super::stderr_is_terminal()),
+            ));
+        }
+        Err(RunError::Cut { folder, error }) => {
+            let text = format!("{error}\n{}", go_on(args, &folder));
+            return Err(Failure::new(error.exit_code(), text));
         }
         Err(error) => return Err(Failure::new(error.exit_code(), error)),
     };
@@ -108,20 +114,42 @@ fn conclude(args: &RunArgs, ended: Result<RunEnd, RunError>) -> Result<u8, Failu
         print_line(end.table.trim_end())?;
         print_line(&format!("\nresults: {}", end.folder.display()))?;
     }
-    let matrix = args.matrix.matrix.display();
     match end.stopped {
         Some(why) => {
             let why = match why {
                 Stopped::Interrupted => "interrupted",
                 Stopped::TimeBudget => "the time budget is used up",
             };
-            let folder = end.folder.display();
-            say(&format!(
-                "{why}; finished trials are kept. Go on with: sweep run {matrix} --resume {folder}"
-            ));
+            say(&format!("{why}; {}", go_on(args, &end.folder)));
             Ok(5)
         }
         None => Ok(if end.not_valid > 0 { 4 } else { 0 }),
+    }
+}
+
+/// How to go on with a run that was cut, as a command to copy.
+fn go_on(args: &RunArgs, folder: &Path) -> String {
+    let mut command = format!(
+        "sweep run {}",
+        quoted(&args.matrix.matrix.to_string_lossy())
+    );
+    // Without them it would be another matrix, and refused.
+    for set in &args.matrix.overrides {
+        command.push_str(" --set ");
+        command.push_str(&quoted(set));
+    }
+    let folder = quoted(&folder.to_string_lossy());
+    format!("finished trials are kept. Go on with: {command} --resume {folder}")
+}
+
+/// A word for a shell, harmless for the terminal that shows it.
+fn quoted(word: &str) -> String {
+    let word = printable(word);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=+:,@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 
@@ -162,37 +190,9 @@ fn results_folder(template: Option<&str>, name: &str) -> PathBuf {
     PathBuf::from(filled)
 }
 
-/// The signals that end a run cleanly.
-struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-    hangup: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn new() -> Result<Self, Failure> {
-        let listen = |kind| {
-            signal(kind).map_err(|e| Failure::new(1, format!("cannot listen for signals: {e}")))
-        };
-        Ok(Self {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
-            hangup: listen(SignalKind::hangup())?,
-        })
-    }
-
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.interrupt.recv() => "SIGINT",
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.hangup.recv() => "SIGHUP",
-        }
-    }
-}
-
 /// A message to the user, beside the results.
 fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", super::harmless(text));
 }
 
 pub(super) async fn import(args: ImportArgs) -> Result<u8, Failure> {
@@ -269,6 +269,14 @@ pub(super) async fn clean(args: CleanArgs) -> Result<u8, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_command_to_go_on_can_be_copied_into_a_shell() {
+        assert_eq!(quoted("results/a-1"), "results/a-1");
+        assert_eq!(quoted("matrix.cpu=[\"1\"]"), "'matrix.cpu=[\"1\"]'");
+        assert_eq!(quoted("it's; rm -rf /"), "'it'\\''s; rm -rf /'");
+        assert_eq!(quoted("a\u{1b}[2Jb"), "'a\\u{1b}[2Jb'");
+    }
 
     #[test]
     fn a_matrix_name_cannot_choose_a_folder() {

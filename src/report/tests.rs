@@ -6,6 +6,8 @@ use fs_err as fs;
 use super::*;
 use crate::record::sample::{self, Shape};
 
+mod hostile;
+
 fn folder_with(path: &Path, records: &[TrialRecord]) -> Folder {
     let mut run = Folder::create(path).expect("create").lock().expect("lock");
     run.write_manifest(&sample::manifest(records))

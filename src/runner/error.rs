@@ -1,7 +1,9 @@
 //! Why a run could not be made, with the exit code that tells a script.
 
+use std::path::PathBuf;
+
 use crate::certs::CertError;
-use crate::record::RecordError;
+use crate::record::{Folder, RecordError};
 use crate::runtime::EngineError;
 use crate::spec::SpecErrors;
 
@@ -32,11 +34,22 @@ pub enum RunError {
     )]
     Busy(String),
     /// The engine stayed away for too long.
-    #[error("{0}; finished trials are kept")]
+    #[error("{0}")]
     EngineGone(String),
     /// A signal came before the first trial.
-    #[error("interrupted before the first trial")]
+    #[error("interrupted before a trial began")]
     Interrupted,
+    /// A panic. Its place is in what the panic itself printed.
+    #[error("a bug in sweep, please report it: {0}")]
+    Bug(String),
+    /// The run was cut after its results folder had been made, and can be gone on with.
+    #[error("{error}")]
+    Cut {
+        /// The results folder.
+        folder: PathBuf,
+        /// What cut it.
+        error: Box<RunError>,
+    },
 }
 
 impl RunError {
@@ -52,6 +65,28 @@ impl RunError {
             Self::Record(RecordError::Locked { .. }) | Self::Busy(_) => 7,
             Self::Record(_) => 3,
             Self::Interrupted => 5,
+            Self::Bug(_) => 1,
+            Self::Cut { error, .. } => error.exit_code(),
+        }
+    }
+
+    /// As the cut of a run whose results are in `folder`, if going on there could help.
+    pub(super) fn cut_in(self, folder: &Folder) -> Self {
+        let resumable = match &self {
+            Self::Engine(_)
+            | Self::EngineGone(_)
+            | Self::Record(RecordError::Io(_))
+            | Self::Interrupted
+            | Self::Bug(_) => Folder::open(folder.path()).is_ok(),
+            _ => false,
+        };
+        if resumable {
+            Self::Cut {
+                folder: folder.path().to_owned(),
+                error: Box::new(self),
+            }
+        } else {
+            self
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One sweep at a time on an engine: two would measure each other.
 
 use std::io::{Read as _, Seek as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fs_err::{File, OpenOptions};
@@ -62,13 +62,18 @@ fn lock_path(engine: &str) -> PathBuf {
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
         .collect();
-    // Not the user's own folder: two users of one engine must meet.
-    std::env::temp_dir().join(format!("sweep-engine-{name}.lock"))
+    // Not TMPDIR, which may be the user's own: two users of one engine must meet.
+    Path::new("/tmp").join(format!("sweep-engine-{name}.lock"))
 }
 
-fn try_lock(path: &std::path::Path) -> Result<Result<EngineLock, String>, RunError> {
-    let failed =
-        |e: std::io::Error| RunError::Environment(vec![format!("cannot lock the engine: {e}")]);
+fn try_lock(path: &Path) -> Result<Result<EngineLock, String>, RunError> {
+    let failed = |e: std::io::Error| {
+        let text = format!(
+            "cannot lock the engine: {e}; {} must be usable",
+            path.display()
+        );
+        RunError::Environment(vec![text])
+    };
     let mut file = match OpenOptions::new()
         .read(true)
         .write(true)

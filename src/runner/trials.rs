@@ -9,6 +9,7 @@ use crate::plan::{Plan, Trial};
 use crate::progress::{Event, Progress, TrialSummary};
 use crate::record::trial::{FailureKind, TrialRecord, TrialStatus};
 use crate::record::{RunFolder, TrialKey};
+use crate::runtime::Engine;
 use crate::spec::Matrix;
 use crate::trial::{self, PageCacheHelpers, Pod, TrialContext};
 
@@ -90,66 +91,81 @@ impl Walk<'_> {
         helpers: &mut PageCacheHelpers,
         folder: &mut RunFolder,
     ) -> Result<bool, RunError> {
-        let cell = &self.plan.cells[trial.cell];
-        let settings = self.matrix.settings(cell);
         let of = self.plan.trials.len() as u64;
+        let cell = &self.plan.cells[trial.cell];
         self.progress.event(&Event::TrialStarted {
             number: trial.position + 1,
             of,
             cell: cell.id().to_owned(),
             repetition: trial.repetition,
         });
+        let mut retried_because = None;
         for attempt in 1..=ATTEMPTS {
             let name = format!(
                 "sweep-{}-{}-{attempt}",
                 self.context.owner.run, trial.position
             );
             let mut pod = Pod::new(name);
-            let on_phase = |phase| self.progress.event(&Event::TrialPhase { phase });
-            let run = trial::run(
-                self.context,
-                trial,
-                (cell.id(), cell.control(), cell.factors(self.matrix)),
-                &settings,
-                helpers,
-                &mut pod,
-                &on_phase,
-            );
-            let record = tokio::select! {
-                record = run => Some(record),
-                () = self.cancel.cancelled() => None,
-            };
-            let Some(mut record) = record else {
+            let Some(mut record) = self.attempt(trial, helpers, &mut pod).await else {
                 // The run's clean-up removes the pod by its labels.
                 return Ok(false);
             };
             record.attempts = attempt;
+            record.retried_because = retried_because.take();
             let spoiled = matches!(
                 record.failure,
                 Some(FailureKind::Engine | FailureKind::Harness)
             );
-            if spoiled && attempt < ATTEMPTS {
+            let ended = !spoiled || attempt == ATTEMPTS;
+            if ended {
+                folder.append(&record)?;
+            } else {
+                let why = record.reasons.join("; ");
                 self.notice(format!(
-                    "{} repetition {} is tried again: {}",
-                    record.cell,
-                    record.repetition,
-                    record.reasons.join("; ")
+                    "{} repetition {} is tried again: {why}",
+                    record.cell, record.repetition
                 ));
-                self.await_engine().await?;
-                *helpers = PageCacheHelpers::default();
-                self.remove(&mut pod).await;
-                continue;
+                retried_because = Some(why);
             }
-            folder.append(&record)?;
+            if spoiled {
+                if !await_engine(self.context.engine, self.cancel).await? {
+                    return Ok(false);
+                }
+                helpers.discard(self.context.engine).await;
+            }
             self.remove(&mut pod).await;
-            self.progress
-                .event(&Event::TrialEnded(TrialSummary::of(&record, of)));
-            if record.failure == Some(FailureKind::Engine) {
-                self.await_engine().await?;
+            if ended {
+                self.progress
+                    .event(&Event::TrialEnded(TrialSummary::of(&record, of)));
+                return Ok(true);
             }
-            return Ok(true);
         }
         unreachable!("the last attempt always returns")
+    }
+
+    /// One attempt at a trial; `None` when it was interrupted.
+    async fn attempt(
+        &self,
+        trial: &Trial,
+        helpers: &mut PageCacheHelpers,
+        pod: &mut Pod,
+    ) -> Option<TrialRecord> {
+        let cell = &self.plan.cells[trial.cell];
+        let settings = self.matrix.settings(cell);
+        let on_phase = |phase| self.progress.event(&Event::TrialPhase { phase });
+        let run = trial::run(
+            self.context,
+            trial,
+            (cell.id(), cell.control(), cell.factors(self.matrix)),
+            &settings,
+            helpers,
+            pod,
+            &on_phase,
+        );
+        tokio::select! {
+            record = run => Some(record),
+            () = self.cancel.cancelled() => None,
+        }
     }
 
     async fn remove(&self, pod: &mut Pod) {
@@ -158,27 +174,64 @@ impl Walk<'_> {
         }
     }
 
-    /// Waits until the engine answers again.
-    async fn await_engine(&self) -> Result<(), RunError> {
-        let deadline = Instant::now() + ENGINE_RETURN;
+    fn notice(&self, text: String) {
+        self.progress.event(&Event::Notice { text });
+    }
+}
+
+/// Waits until the engine answers again; `false` when that was interrupted.
+async fn await_engine(engine: &Engine, cancel: &CancellationToken) -> Result<bool, RunError> {
+    let deadline = tokio::time::Instant::now() + ENGINE_RETURN;
+    let look = async {
         loop {
-            match self.context.engine.facts().await {
-                Ok(_) => return Ok(()),
-                Err(error) if Instant::now() >= deadline => {
+            match engine.reachable().await {
+                Ok(()) => return Ok(true),
+                Err(error) if tokio::time::Instant::now() >= deadline => {
                     return Err(RunError::EngineGone(format!(
                         "the engine did not come back within {} s: {error}",
                         ENGINE_RETURN.as_secs()
                     )));
                 }
-                Err(_) => tokio::select! {
-                    () = tokio::time::sleep(ENGINE_LOOK) => {}
-                    () = self.cancel.cancelled() => return Err(RunError::Interrupted),
-                },
+                Err(_) => tokio::time::sleep(ENGINE_LOOK).await,
             }
         }
+    };
+    tokio::select! {
+        answered = look => answered,
+        () = cancel.cancelled() => Ok(false),
     }
+}
 
-    fn notice(&self, text: String) {
-        self.progress.event(&Event::Notice { text });
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::scripted::{Script, VERSION};
+
+    /// The clock is paused, so that the minutes are passed over.
+    #[tokio::test(start_paused = true)]
+    async fn an_engine_that_does_not_come_back_is_given_up_in_the_end() {
+        let script = Script::start(&[VERSION]);
+        let engine = script.connect().await.expect("connected");
+        let cancel = CancellationToken::new();
+        let there = await_engine(&engine, &cancel).await;
+        assert!(there.expect("no error"), "it is there");
+
+        drop(script);
+        let before = tokio::time::Instant::now();
+        let error = await_engine(&engine, &cancel)
+            .await
+            .expect_err("gone for good");
+        assert!(before.elapsed() >= ENGINE_RETURN);
+        assert!(matches!(&error, RunError::EngineGone(_)), "{error}");
+        assert_eq!(error.exit_code(), 3);
+        let text = error.to_string();
+        assert!(
+            text.contains("did not come back within 120 s") && text.contains("DOCKER_HOST"),
+            "{text}"
+        );
+
+        cancel.cancel();
+        let interrupted = await_engine(&engine, &cancel).await;
+        assert!(!interrupted.expect("no error"), "nobody waits any more");
     }
 }

@@ -59,3 +59,30 @@ fn engine_none_is_said_with_what_would_help() {
         "{text}"
     );
 }
+
+#[test]
+fn engine_whose_socket_may_not_be_used_is_said_with_the_group() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::process::CommandExt as _;
+    const NOBODY: u32 = 65_534;
+    let bench = Bench::new(&matrix(1, "cpu = [\"1\"]", ""));
+    // Where nobody can reach it, and run by nobody; this test needs root.
+    let readable = std::fs::Permissions::from_mode(0o755);
+    fs_err::set_permissions(bench.path(""), readable.clone()).expect("chmod");
+    let program = bench.path("sweep");
+    fs_err::copy(env!("CARGO_BIN_EXE_sweep"), &program).expect("copy");
+    fs_err::set_permissions(&program, readable).expect("chmod");
+    let output = std::process::Command::new(program)
+        .args(["run", "matrix.toml", "--out", "out"])
+        .current_dir(bench.path(""))
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output()
+        .expect("start sweep");
+    assert_code(&output, 3);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        text.contains("ermission denied") && text.contains("usermod -aG docker"),
+        "{text}"
+    );
+}

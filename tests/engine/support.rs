@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use sweep::record::Folder;
@@ -19,6 +21,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// A matrix in a folder of its own, and the right to use the engine.
 pub(crate) struct Bench {
     folder: TempDir,
+    engine: Option<String>,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -30,12 +33,23 @@ impl Bench {
         fs_err::write(folder.path().join("matrix.toml"), matrix).expect("write the matrix");
         Self {
             folder,
+            engine: None,
             _turn: turn,
         }
     }
 
+    /// On another engine than the machine's own.
+    pub(crate) fn on(mut self, engine: String) -> Self {
+        self.engine = Some(engine);
+        self
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     pub(crate) fn results(&self) -> PathBuf {
-        self.folder.path().join("out")
+        self.path("out")
     }
 
     /// `sweep ARGS…` in the bench's folder.
@@ -45,6 +59,9 @@ impl Bench {
             .args(args)
             .current_dir(self.folder.path())
             .stdin(Stdio::null());
+        if let Some(engine) = &self.engine {
+            command.env("DOCKER_HOST", engine);
+        }
         command
     }
 
@@ -62,14 +79,41 @@ impl Bench {
     }
 
     pub(crate) fn trials(&self) -> Vec<TrialRecord> {
-        let folder = Folder::open(self.results()).expect("a results folder");
-        folder.trials().expect("readable trials").records
+        trials_in(self.results())
     }
 
     /// Starts a run whose events can be waited for.
     pub(crate) fn start(&self, args: &[&str]) -> Running {
-        let mut child = self
-            .command(args)
+        Running::of(&mut self.command(args))
+    }
+}
+
+pub(crate) fn trials_in(results: PathBuf) -> Vec<TrialRecord> {
+    let folder = Folder::open(results).expect("a results folder");
+    folder.trials().expect("readable trials").records
+}
+
+/// Waits until `done` says yes; panics with `what` when it does not in time.
+pub(crate) fn wait_until(what: &str, within: Duration, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + within;
+    while !done() {
+        assert!(Instant::now() < deadline, "{what}: not within {within:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A run in progress.
+pub(crate) struct Running {
+    child: Child,
+    events: Receiver<serde_json::Value>,
+    stderr: Arc<Mutex<String>>,
+    stderr_reader: JoinHandle<()>,
+}
+
+impl Running {
+    /// Starts a command that prints a run's events.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -86,17 +130,24 @@ impl Bench {
                 }
             }
         });
-        Running { child, events }
+        let lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let stderr = Arc::new(Mutex::new(String::new()));
+        let kept = Arc::clone(&stderr);
+        let stderr_reader = std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.push_str(&line);
+                kept.push('\n');
+            }
+        });
+        Self {
+            child,
+            events,
+            stderr,
+            stderr_reader,
+        }
     }
-}
 
-/// A run in progress.
-pub(crate) struct Running {
-    child: Child,
-    events: std::sync::mpsc::Receiver<serde_json::Value>,
-}
-
-impl Running {
     /// Waits for an event of this kind.
     pub(crate) fn until(&self, kind: &str) -> serde_json::Value {
         let deadline = Instant::now() + Duration::from_secs(120);
@@ -120,12 +171,63 @@ impl Running {
         assert!(status.success());
     }
 
+    /// What it wrote to standard error so far.
+    fn stderr(&self) -> String {
+        let kept = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.clone()
+    }
+
+    /// Whether it has ended, waiting for at most this long.
+    pub(crate) fn ends_within(&mut self, time: Duration) -> bool {
+        let deadline = Instant::now() + time;
+        loop {
+            if self.child.try_wait().expect("wait").is_some() {
+                return true;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            std::thread::sleep(left.min(Duration::from_millis(10)));
+        }
+    }
+
+    /// Waits for its start, and tells the id of its run.
+    pub(crate) fn run_id(&self) -> String {
+        let started = self.until("run_started");
+        started["run"].as_str().expect("an id").to_owned()
+    }
+
+    /// Waits for a notice with these words.
+    pub(crate) fn until_notice(&self, words: &str) -> String {
+        loop {
+            let notice = self.until("notice");
+            let text = notice["text"].as_str().expect("a text");
+            if text.contains(words) {
+                return text.to_owned();
+            }
+        }
+    }
+
+    /// Waits for these words on standard error.
+    pub(crate) fn until_stderr(&self, words: &str) {
+        wait_until(words, Duration::from_secs(60), || {
+            self.stderr().contains(words)
+        });
+    }
+
     /// Its exit code and standard error; `None` for a signal.
-    pub(crate) fn end(mut self) -> (Option<i32>, String) {
-        let stderr = self.child.stderr.take().expect("piped");
-        let text = std::io::read_to_string(stderr).expect("text");
+    pub(crate) fn end(self) -> (Option<i32>, String) {
+        let (code, stderr, _) = self.end_with_events();
+        (code, stderr)
+    }
+
+    /// With every event that was not waited for.
+    pub(crate) fn end_with_events(mut self) -> (Option<i32>, String, Vec<serde_json::Value>) {
         let status = self.child.wait().expect("wait");
-        (status.code(), text)
+        self.stderr_reader.join().expect("no panic");
+        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        (status.code(), stderr.clone(), self.events.iter().collect())
     }
 }
 

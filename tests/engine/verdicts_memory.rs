@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::overlay2::{Engine, file_bytes_at_ready};
+use crate::daemon::Daemon;
+use crate::overlay2::file_bytes_at_ready;
 use crate::rows::{assert_evidence, assert_within, cell_verdict, judged, rows};
 use crate::support::{Bench, assert_measured};
 use crate::verdicts::short;
@@ -13,7 +14,7 @@ const MIB: f64 = 1_048_576.0;
 
 #[test]
 fn engine_overlay2_a_proxy_that_pays_for_its_page_cache_is_memory() {
-    let engine = Engine::start();
+    let engine = Daemon::start();
     let bench = Bench::new(&short(
         "controls = [\"unlimited\"]",
         "\"proxy.page_cache\" = [\"warm\", \"cold\"]",
@@ -87,7 +88,7 @@ const WORKING_SET: &str = "rate = 1000\nconnections = 2000\nhandshake_rate = 0";
     reason = "who runs it must see what was not tested"
 )]
 fn engine_overlay2_a_working_set_over_the_limit_is_oom_and_with_swap_swap() {
-    let engine = Engine::start();
+    let engine = Daemon::start();
     let swap = Swap::on();
     let levels = if swap.is_ok() {
         "\"0\", \"256Mi\""
@@ -125,7 +126,7 @@ fn engine_overlay2_a_working_set_over_the_limit_is_oom_and_with_swap_swap() {
 }
 
 /// Takes the pages of the engine's Envoy out of memory, as after a boot.
-fn evict(engine: &Engine) {
+fn evict(engine: &Daemon) {
     let layers = fs_err::read_dir(engine.layers()).expect("layers");
     let binaries = layers.map(|l| l.expect("a layer").path().join("diff/usr/local/bin/envoy"));
     let mut found = 0;
@@ -140,7 +141,7 @@ fn evict(engine: &Engine) {
 
 #[test]
 fn engine_overlay2_the_first_repetition_is_like_the_third() {
-    let engine = Engine::start();
+    let engine = Daemon::start();
     let text = short(
         "",
         "memory = [\"64Mi\"]",

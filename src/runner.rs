@@ -89,6 +89,9 @@ pub async fn run(
     let needs = Needs::of(matrix, &plan);
     let engine = Engine::connect().await?;
     let facts = engine.facts().await?;
+    if let Some(reason) = facts.unsupported() {
+        return Err(RunError::Environment(vec![reason]));
+    }
     matrix.check_engine(facts.cpus.map_or(f64::INFINITY, |n| n as f64))?;
     let _lock = lock::acquire(&engine, &facts, options.wait, progress, cancel).await?;
     let (folder, old) = open_folder(&options.target)?;

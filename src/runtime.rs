@@ -1,6 +1,6 @@
 //! The container engine, through its API alone: connect, images, containers, and who owns what.
 //!
-//! There is no trait over the engine: Docker and Podman speak the same API, and faults that a real engine will not
+//! There is no trait over the engine: all of them are spoken to in Docker's API, and faults that a real engine will not
 //! produce on demand come from a scripted HTTP engine on a unix socket, which tests this code as well.
 
 mod archive;

@@ -79,6 +79,10 @@ pub(super) async fn check(args: CheckArgs) -> Result<u8, Failure> {
     };
     let facts = engine.facts().await.map_err(|e| Failure::new(3, e))?;
     engine_findings(&mut findings, &facts);
+    if let Some(reason) = facts.unsupported() {
+        findings.fault("engine", reason);
+        return findings.conclude();
+    }
     if let Some(cpus) = facts.cpus {
         matrix
             .check_engine(cpus as f64)

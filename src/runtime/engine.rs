@@ -80,6 +80,21 @@ pub struct EngineFacts {
 }
 
 impl EngineFacts {
+    /// Why trials cannot be run on this engine, whatever the matrix; `None` where nothing is known against it.
+    #[must_use]
+    pub fn unsupported(&self) -> Option<String> {
+        // Seen with Podman 4.3.1. Each of these is silent, so that another version is not taken on trust either.
+        (self.product.as_deref() == Some("Podman Engine")).then(|| {
+            format!(
+                "Podman {} at {} is not supported: through the Docker API it imports images without the tag and with \
+                 another entrypoint than asked for, and tells another id of itself at every question, so that neither \
+                 what is measured nor who else measures is known; use Docker Engine (DOCKER_HOST selects it)",
+                self.version.as_deref().unwrap_or("of unknown version"),
+                self.address
+            )
+        })
+    }
+
     /// Whether containers share the page cache of their image's files: `None` where the driver is not known.
     #[must_use]
     pub fn page_cache_shared(&self) -> Option<bool> {

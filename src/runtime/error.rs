@@ -131,7 +131,7 @@ fn remedy(message: &str) -> &'static str {
         "; that container is not this run's, and so is left alone: remove or rename it"
     } else if says("no such image") {
         "; it was removed after the run had begun: pull or import it again, and go on with --resume"
-    } else if says("error setting rlimit") {
+    } else if says("error setting rlimit type 7") {
         "; the engine may not raise descriptor limits that far: lower proxy.nofile"
     } else {
         ""

@@ -22,6 +22,23 @@ async fn what_is_not_an_engine_is_told_from_one() {
 }
 
 #[tokio::test]
+async fn podman_is_told_from_docker_and_refused_in_words() {
+    let podman = r#"{"Version":"4.3.1","ApiVersion":"1.41","Components":[{"Name":"Podman Engine","Version":"4.3.1"},{"Name":"Conmon","Version":"2.1.6"}]}"#;
+    let docker = r#"{"Version":"20.10.24","ApiVersion":"1.41","Components":[{"Name":"Engine","Version":"20.10.24"}]}"#;
+    let unsupported = async |version| {
+        let script = Script::start(&[("GET /version", 200, version), ("GET /info", 200, "{}")]);
+        let engine = script.connect().await.expect("connected");
+        engine.facts().await.expect("facts").unsupported()
+    };
+    let reason = unsupported(podman).await.expect("refused");
+    assert!(
+        reason.contains("Podman 4.3.1") && reason.contains("DOCKER_HOST"),
+        "{reason}"
+    );
+    assert_eq!(unsupported(docker).await, None);
+}
+
+#[tokio::test]
 async fn a_limit_that_create_drops_with_a_warning_is_passed_on() {
     let body =
         r#"{"Id":"abc","Warnings":["Your kernel does not support swap limit capabilities"]}"#;

@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::support::{
-    Bench, ENVOY, Running, assert_nothing_left, containers, exit_code_for, trials_in,
-};
+use crate::running::Running;
+use crate::support::{Bench, ENVOY, assert_nothing_left, containers, exit_code_for, trials_in};
 
 /// Columns that say which trial a row is and what was asked of it.
 const ASKED: [&str; 16] = [

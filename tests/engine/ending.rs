@@ -8,9 +8,10 @@ use sweep::progress::{Event, Progress};
 use sweep::runner::{self, RunError, RunOptions, Target};
 use tokio_util::sync::CancellationToken;
 
+use crate::running::Running;
 use crate::support::{
-    Bench, ENVOY, Running, assert_code, assert_measured, assert_nothing_left, containers,
-    exit_code_for, matrix, wait_until,
+    Bench, ENVOY, assert_code, assert_measured, assert_nothing_left, containers, exit_code_for,
+    matrix, wait_until,
 };
 
 const RUN: [&str; 5] = ["run", "matrix.toml", "--json", "--out", "out"];

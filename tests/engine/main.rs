@@ -11,6 +11,7 @@ mod readers;
 mod refusals;
 mod restart;
 mod rows;
+mod running;
 mod strangers;
 mod support;
 mod sweep;

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use sweep::record::trial::{TrialRecord, TrialStatus};
 
 use crate::daemon::Daemon;
-use crate::support::{Bench, Running, assert_measured, exit_code_for, matrix};
+use crate::running::Running;
+use crate::support::{Bench, assert_measured, exit_code_for, matrix};
 
 const RUN: [&str; 5] = ["run", "matrix.toml", "--json", "--out", "out"];
 const RESUME: [&str; 5] = ["run", "matrix.toml", "--json", "--resume", "out"];

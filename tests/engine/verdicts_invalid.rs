@@ -4,7 +4,8 @@
 use std::process::Command;
 
 use crate::rows::{Row, assert_evidence, cell_verdict, rows};
-use crate::support::{Bench, Running, assert_nothing_left, containers};
+use crate::running::Running;
+use crate::support::{Bench, assert_nothing_left, containers};
 use crate::verdicts::short;
 
 const LIGHT: &str = "rate = 400\nconnections = 16\nhandshake_rate = 20";

@@ -9,6 +9,7 @@ use crate::agent::job::Phase;
 use crate::record::trial::{Control, FailureKind, TrialRecord, TrialStatus};
 
 pub use bars::Bars;
+pub(crate) use lines::seconds;
 pub use lines::{JsonLines, PlainLines};
 
 /// Something that happened in a run.

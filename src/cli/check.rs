@@ -61,13 +61,13 @@ pub(super) async fn check(args: CheckArgs) -> Result<u8, Failure> {
     let matrix = super::run::load(&args.matrix)?;
     let mut findings = Findings(Vec::new());
     let plan = plan::build(&matrix);
-    let minutes = plan.estimate.secs_f64() / 60.0;
     findings.ok(
         "matrix",
         format!(
-            "{} cells, {} trials, about {minutes:.0} min",
+            "{} cells, {} trials, about {}",
             plan.cells.len(),
-            plan.trials.len()
+            plan.trials.len(),
+            crate::progress::seconds(plan.estimate.secs_f64())
         ),
     );
     let engine = match Engine::connect().await {

@@ -114,7 +114,7 @@ pub(super) fn trial_line(summary: &TrialSummary) -> String {
 }
 
 /// Seconds as people say them.
-pub(super) fn seconds(s: f64) -> String {
+pub(crate) fn seconds(s: f64) -> String {
     let whole = s.max(0.0).round() as u64;
     humantime::format_duration(std::time::Duration::from_secs(whole)).to_string()
 }

@@ -77,12 +77,19 @@ fn gaps(trials: &[Judged<'_>]) -> Vec<String> {
             let (count, most, samples) = by_probe.entry(name).or_default();
             *count += 1;
             if gaps > *most {
-                (*most, *samples) = (gaps, probe.samples.len());
+                // A whole sample that was lost is none of those that were taken.
+                let lost = if name == "sample" { gaps as usize } else { 0 };
+                (*most, *samples) = (gaps, probe.samples.len() + lost);
             }
         }
     }
     let text = |(name, (count, most, samples)): (&str, (usize, u64, usize))| {
-        format!("probe {name}: up to {most} of {samples} samples skipped or lost ({count} trials)")
+        let why = if name == "connections" {
+            "skipped to keep probing cheap, or lost"
+        } else {
+            "skipped or lost"
+        };
+        format!("probe {name}: up to {most} of {samples} samples {why} ({count} trials)")
     };
     by_probe.into_iter().map(text).collect()
 }

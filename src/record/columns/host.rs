@@ -173,7 +173,7 @@ fn instrument(b: &mut Builder) {
         "generator_cpu_usec",
         "usec",
         Kind::Time,
-        "CPU time of the generator's threads over the window.",
+        "CPU time of the generator's threads over the window, without polls that found nothing.",
         |t| derived::load(t).and_then(|l| l.generator_cpu_usec),
     );
     b.add(

@@ -5,7 +5,7 @@
 //! longest; if none is free it waits, and is counted. The pure parts — [`schedule`], [`http1`], [`phases`], [`judge`] —
 //! know neither clocks nor sockets.
 
-mod clock;
+pub(crate) mod clock;
 mod conn;
 mod generator;
 pub mod h2;

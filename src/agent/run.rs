@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::job::{AgentEvent, AgentOutcome, AgentResult, Job, Phase, UpstreamReport};
 use super::upstream_stats;
-use crate::load::{self, Generator};
+use crate::load::judge::CPU_WAIT_SHARE;
+use crate::load::{self, Generator, clock};
 use crate::probe::report::ProbeReport;
 use crate::probe::{FsRoot, Watcher};
 
@@ -16,9 +17,6 @@ use crate::probe::{FsRoot, Watcher};
 const CGROUP_DEADLINE: Duration = Duration::from_secs(120);
 /// How often it is asked whether the proxy still lives.
 const LIFE_CHECK: Duration = Duration::from_millis(50);
-/// An agent that waited for a CPU in this share of the time in which it asked for the first answer cannot tell whether the
-/// proxy would have given one. It sleeps most of that time, and so a busy neighbour alone does not bring it there.
-const STARVED_SHARE: f64 = 0.5;
 
 /// Runs the job in a file and writes events to `out`, the last of which is `Done` or `Failed`.
 ///
@@ -118,16 +116,17 @@ fn load_phases(
     gone: &AtomicBool,
 ) -> Result<AgentResult, String> {
     let seen = Instant::now();
-    let waited_before = waited_for_cpu();
+    let waited_before = clock::thread_cpu_wait();
     let deadline = seen + job.ready_deadline.duration();
     let ready = load::probe_ready(job, deadline, || gone.load(Ordering::Relaxed))
         .map_err(|e| e.to_string())?;
     let elapsed = seen.elapsed();
     if !ready
         && !gone.load(Ordering::Relaxed)
-        && let Some(waited) = waited_for_cpu().zip(waited_before)
+        && let Some(waited) = clock::thread_cpu_wait().zip(waited_before)
     {
-        refuse_starved(waited.0.saturating_sub(waited.1), elapsed)?;
+        let waited = Duration::from_nanos(waited.0.saturating_sub(waited.1));
+        refuse_starved(waited, elapsed)?;
     }
     let ready_after_us = ready.then(|| micros(elapsed));
     let mut result = AgentResult {
@@ -161,18 +160,12 @@ fn load_phases(
     Ok(result)
 }
 
-/// Time that this thread has spent runnable without a CPU, by the scheduler's own account; `None` where the kernel has none.
-fn waited_for_cpu() -> Option<Duration> {
-    let text = fs_err::read_to_string("/proc/thread-self/schedstat").ok()?;
-    let nanos = text.split_whitespace().nth(1)?.parse().ok()?;
-    Some(Duration::from_nanos(nanos))
-}
-
 /// # Errors
 /// When the agent itself got so little CPU time that no answer means nothing.
 fn refuse_starved(waited: Duration, elapsed: Duration) -> Result<(), String> {
     let share = waited.as_secs_f64() / elapsed.as_secs_f64().max(f64::EPSILON);
-    if share < STARVED_SHARE {
+    // It sleeps most of that time, and so a busy neighbour alone does not bring it there.
+    if share < CPU_WAIT_SHARE {
         return Ok(());
     }
     Err(format!(
@@ -267,7 +260,7 @@ mod tests {
             error.contains("93 %") && error.contains("placement.agent"),
             "{error}"
         );
-        let before = waited_for_cpu().expect("this kernel tells");
-        assert!(waited_for_cpu().expect("still") >= before);
+        let before = clock::thread_cpu_wait().expect("this kernel tells");
+        assert!(clock::thread_cpu_wait().expect("still") >= before);
     }
 }

@@ -21,6 +21,13 @@ pub(crate) fn thread_cpu() -> u64 {
     nanos(clock_gettime(ClockId::ThreadCPUTime))
 }
 
+/// Time that the calling thread has spent runnable without a CPU, by the scheduler's own account, nanoseconds; `None`
+/// where the kernel keeps none (`CONFIG_SCHED_INFO`).
+pub(crate) fn thread_cpu_wait() -> Option<u64> {
+    let text = fs_err::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_whitespace().nth(1)?.parse().ok()
+}
+
 fn nanos(time: Timespec) -> u64 {
     time.tv_sec as u64 * SEC + time.tv_nsec as u64
 }

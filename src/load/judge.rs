@@ -7,6 +7,9 @@ use super::report::{Bottleneck, BottleneckKind, ErrorClass, LoadReport};
 pub const OWN_MISS_SHARE: f64 = 0.01;
 /// Share of its CPU time beyond which queueing in the generator itself is likely.
 pub const CPU_SHARE: f64 = 0.9;
+/// An agent whose threads were runnable without a CPU in this share of the time cannot tell whether the proxy would have
+/// answered: lateness is measured only on what was sent, and a starved one sends nothing.
+pub const CPU_WAIT_SHARE: f64 = 0.5;
 /// Little's law may be off by this share.
 pub const LITTLES_LAW_SHARE: f64 = 0.05;
 
@@ -21,6 +24,8 @@ pub struct Circumstances {
     pub own_misses: u64,
     /// CPUs that the generator could use.
     pub cpus: f64,
+    /// Threads that generated the load.
+    pub threads: usize,
     /// Users of a closed loop.
     pub users: Option<u32>,
     /// Mean age of ended requests, microseconds; requests at the edges of the window blur Little's law by this much.
@@ -34,6 +39,7 @@ pub fn bottlenecks(report: &LoadReport, circumstances: &Circumstances) -> Vec<Bo
         rate(report, circumstances),
         pacing(report, circumstances),
         cpu(report, circumstances),
+        starved(report, circumstances),
         exhausted(
             report,
             ErrorClass::PortExhausted,
@@ -97,6 +103,19 @@ fn cpu(report: &LoadReport, circumstances: &Circumstances) -> Option<Bottleneck>
     })
 }
 
+fn starved(report: &LoadReport, circumstances: &Circumstances) -> Option<Bottleneck> {
+    let waited = report.generator_cpu_wait_usec? as f64;
+    let whole = report.window_us as f64 * circumstances.threads as f64;
+    (whole > 0.0 && waited >= CPU_WAIT_SHARE * whole).then(|| Bottleneck {
+        kind: BottleneckKind::CpuStarved,
+        detail: format!(
+            "the generator waited for a CPU in {:.0} % of the window, over {:.0} %",
+            100.0 * waited / whole,
+            100.0 * CPU_WAIT_SHARE
+        ),
+    })
+}
+
 fn exhausted(
     report: &LoadReport,
     class: ErrorClass,
@@ -130,4 +149,64 @@ fn littles_law(report: &LoadReport, circumstances: &Circumstances) -> Option<Bot
             100.0 * bound
         ),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::derived;
+    use crate::record::sample::{Shape, valid};
+
+    fn report() -> LoadReport {
+        let trial = valid(Shape::limited(1000, 256), 1);
+        derived::load(&trial).expect("a load").clone()
+    }
+
+    fn found(report: &LoadReport, own_misses: u64) -> Vec<(BottleneckKind, String)> {
+        let circumstances = Circumstances {
+            max_pacing_lag_us: 1_000_000,
+            own_misses,
+            cpus: 1.0,
+            threads: 2,
+            users: None,
+            mean_outstanding_us: None,
+        };
+        bottlenecks(report, &circumstances)
+            .into_iter()
+            .map(|found| (found.kind, found.detail))
+            .collect()
+    }
+
+    #[test]
+    fn a_sound_generator_has_no_bottleneck() {
+        assert_eq!(found(&report(), 0), []);
+    }
+
+    #[test]
+    fn waiting_for_a_cpu_in_half_of_the_window_is_starvation() {
+        let mut report = report();
+        // Two threads: the whole is twice the window.
+        report.generator_cpu_wait_usec = Some(report.window_us - 1);
+        assert_eq!(found(&report, 0), []);
+        report.generator_cpu_wait_usec = Some(report.window_us * 3 / 2);
+        let words = "the generator waited for a CPU in 75 % of the window, over 50 %";
+        assert_eq!(
+            found(&report, 0),
+            [(BottleneckKind::CpuStarved, words.to_owned())]
+        );
+        report.generator_cpu_wait_usec = None;
+        assert_eq!(found(&report, 0), [], "unknown is not zero, nor too much");
+    }
+
+    #[test]
+    fn a_busy_generator_and_missed_sends_are_bottlenecks() {
+        let mut report = report();
+        report.generator_cpu_usec = Some(report.window_us * 95 / 100);
+        let missed = report.scheduled / 50;
+        let kinds: Vec<_> = found(&report, missed).into_iter().map(|f| f.0).collect();
+        assert_eq!(
+            kinds,
+            [BottleneckKind::RateNotReached, BottleneckKind::CpuSaturated]
+        );
+    }
 }

@@ -62,6 +62,8 @@ pub(crate) struct Meter {
     pub(crate) outstanding_time: u128,
     pub(crate) bytes_received: u64,
     pub(crate) cpu: Option<u64>,
+    /// Runnable without a CPU, nanoseconds.
+    pub(crate) cpu_wait: Option<u64>,
     pub(crate) negotiated: Vec<(Negotiated, u64)>,
 }
 
@@ -89,6 +91,7 @@ impl Meter {
             outstanding_time: 0,
             bytes_received: 0,
             cpu: None,
+            cpu_wait: None,
             negotiated: Vec::new(),
         }
     }

@@ -56,6 +56,9 @@ pub struct LoadReport {
     pub bottlenecks: Vec<Bottleneck>,
     /// CPU time of the generator's threads in the window.
     pub generator_cpu_usec: Option<u64>,
+    /// Time in the window that the generator's threads were runnable without a CPU.
+    #[serde(default)]
+    pub generator_cpu_wait_usec: Option<u64>,
     /// Version, cipher and key exchange that were really negotiated, as text, by how often.
     pub negotiated: BTreeMap<String, u64>,
 }
@@ -156,6 +159,8 @@ pub enum BottleneckKind {
     PacingLag,
     /// The generator's CPU use is near its share.
     CpuSaturated,
+    /// The generator waited for a CPU most of the time.
+    CpuStarved,
     /// No ports left.
     PortsExhausted,
     /// No descriptors left.

@@ -54,6 +54,11 @@ pub(crate) fn summarize(meters: &[Meter], frame: &Frame) -> LoadReport {
             .map(|meter| meter.cpu)
             .sum::<Option<u64>>()
             .map(|cpu| cpu / US),
+        generator_cpu_wait_usec: meters
+            .iter()
+            .map(|meter| meter.cpu_wait)
+            .sum::<Option<u64>>()
+            .map(|wait| wait / US),
         negotiated: BTreeMap::new(),
     };
     for meter in meters {
@@ -72,6 +77,7 @@ pub(crate) fn summarize(meters: &[Meter], frame: &Frame) -> LoadReport {
         max_pacing_lag_us: frame.max_pacing_lag_us,
         own_misses: sum(|meter| meter.own_misses),
         cpus: frame.cpus,
+        threads: meters.len(),
         users: frame.users,
         mean_outstanding_us: (ended > 0).then(|| outstanding as f64 / ended as f64 / US as f64),
     };

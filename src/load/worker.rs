@@ -87,6 +87,16 @@ pub(crate) struct Worker {
     sending: bool,
 }
 
+/// CPU time that a thread has used and lacked so far.
+#[derive(Debug, Clone, Copy)]
+struct Usage {
+    /// Without polling in vain, nanoseconds. The two come from different clocks, so that a thread which was preempted
+    /// while polling is taken for a little less busy than it was; `waited` shows that.
+    work: u64,
+    /// Runnable without a CPU, nanoseconds.
+    waited: Option<u64>,
+}
+
 impl Worker {
     pub(crate) fn new(task: Task) -> Result<Self, LoadError> {
         let mut worker = Self {
@@ -123,14 +133,14 @@ impl Worker {
         let window = self.task.window;
         let mut events = Vec::new();
         let mut next_tick = 0;
-        let mut work_start = None;
+        let mut usage_start = None;
         loop {
             let now = clock::now();
-            if work_start.is_none() && now >= window.start {
-                work_start = Some(self.work());
+            if usage_start.is_none() && now >= window.start {
+                usage_start = Some(self.usage());
             }
-            if self.meter.cpu.is_none() && now >= window.end {
-                self.meter.cpu = work_start.map(|start| self.work().saturating_sub(start));
+            if now >= window.end {
+                self.meter_usage(usage_start);
             }
             self.arrivals(now);
             if now >= next_tick {
@@ -161,17 +171,31 @@ impl Worker {
         }
         let end = control.end.load(Ordering::Relaxed).min(window.end);
         self.meter.window.end = end;
-        if self.meter.cpu.is_none() {
-            self.meter.cpu = work_start.map(|start| self.work().saturating_sub(start));
-        }
+        self.meter_usage(usage_start);
         self.finish(clock::now());
         Ok(self.meter)
     }
 
-    /// CPU time of this thread without polling in vain, nanoseconds. The two come from different clocks, so that a
-    /// thread which was preempted while polling is taken for a little less busy than it was.
-    fn work(&self) -> u64 {
-        clock::thread_cpu().saturating_sub(self.poller.spun())
+    /// What this thread has used so far.
+    fn usage(&self) -> Usage {
+        Usage {
+            work: clock::thread_cpu().saturating_sub(self.poller.spun()),
+            waited: clock::thread_cpu_wait(),
+        }
+    }
+
+    /// Meters, the first time, what was used since the start of the window.
+    fn meter_usage(&mut self, start: Option<Usage>) {
+        if self.meter.cpu.is_some() {
+            return;
+        }
+        let Some(start) = start else { return };
+        let now = self.usage();
+        self.meter.cpu = Some(now.work.saturating_sub(start.work));
+        self.meter.cpu_wait = now
+            .waited
+            .zip(start.waited)
+            .map(|(now, start)| now.saturating_sub(start));
     }
 
     /// Whether anything is due by the clock.

@@ -247,6 +247,7 @@ fn load(shape: Shape, repetition: u32, direct: bool) -> LoadReport {
         bytes_received: 1_250_000,
         bottlenecks: Vec::new(),
         generator_cpu_usec: Some(1_500_000),
+        generator_cpu_wait_usec: Some(20_000),
         negotiated: BTreeMap::from([("TLSv1_3 TLS13_AES_256_GCM_SHA384 X25519".to_owned(), 64)]),
     }
 }

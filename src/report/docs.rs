@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::csv::SAMPLE_COLUMNS;
+use crate::load::judge;
 use crate::record::columns::{GROUPS, Kind};
 use crate::record::derived::{BACKLOG_GROWTH_SHARE, COLD_FILE_BYTES};
 use crate::verdict::words::{bytes, ms, percent};
@@ -47,8 +48,9 @@ pub fn columns_page() -> String {
 pub fn verdicts_page() -> String {
     let us = |v: f64| format!("{} ms", ms(v));
     let times = |v: f64| format!("{v}×");
-    let values: [(&str, String); 25] = [
+    let values: [(&str, String); 26] = [
         ("STEAL_SHARE", percent(validity::STEAL_SHARE)),
+        ("CPU_WAIT_SHARE", percent(judge::CPU_WAIT_SHARE)),
         ("OTHER_CPU_SHARE", percent(validity::OTHER_CPU_SHARE)),
         ("HOST_BUSY_SHARE", percent(validity::HOST_BUSY_SHARE)),
         ("SUSPENDED", us(validity::SUSPENDED_US as f64)),

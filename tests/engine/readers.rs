@@ -10,16 +10,13 @@ use crate::rows::rows;
 use crate::support::{Bench, containers};
 use crate::verdicts::short;
 
-/// Seconds that `ss` needs to start and to look.
-const LOOK_S: f64 = 0.06;
-
 /// A trial that is throttled, has a queue and overflows, with what the readers saw of it.
 fn trial_with_readers() -> (ProbeReport, Readings, Bench) {
     let bench = Bench::new(&short(
         "",
         "cpu = [\"100m\"]",
         "backlog = 4",
-        "rate = 200\nconnections = 16\nhandshake_rate = 80",
+        "rate = 200\nconnections = 16\nhandshake_rate = 120",
         "[limits]\nmemory = \"128Mi\"",
     ));
     let running = bench.start(&["run", "matrix.toml", "--json", "--out", "out"]);
@@ -131,37 +128,39 @@ fn samples_equal(probe: &ProbeReport, readings: &Readings) {
     );
 }
 
+/// Seconds around a sample's state in which its queue may have been read: a time slice of somebody else.
+const SLACK_S: f64 = 0.01;
+
+/// Every depth lies among those that the shell saw while the proxy was in the sample's state, and `ss` says the same of
+/// the deepest.
 fn queues_agree(probe: &ProbeReport, readings: &Readings) {
-    let (mut agree, mut compared, mut deepest) = (0, 0, 0);
+    let (mut compared, mut strangers, mut deepest) = (0, Vec::new(), 0);
     for sample in &probe.samples {
         let found = at(sample, readings);
         let (Some(first), Some(last)) = (found.first(), found.last()) else {
             continue;
         };
-        let around = first.at_s - LOOK_S..last.at_s + LOOK_S;
-        let queues = readings.queues.iter().filter(|q| around.contains(&q.at_s));
-        let depths: Vec<u32> = queues.map(|q| q.depth).collect();
+        let around = first.at_s - SLACK_S..last.at_s + SLACK_S;
+        let within = readings.depths.iter().filter(|q| around.contains(&q.at_s));
+        let depths: Vec<u32> = within.map(|q| q.depth).collect();
         let seen = sample.queues.as_ref().expect("queues");
         assert_eq!(seen.accept_limit, [4]);
-        let (Some(low), Some(high)) = (depths.iter().min(), depths.iter().max()) else {
+        let (Some(&low), Some(&high)) = (depths.iter().min(), depths.iter().max()) else {
             continue;
         };
         compared += 1;
         deepest = deepest.max(seen.accept[0]);
-        agree += usize::from((*low..=*high).contains(&seen.accept[0]));
+        if !(low..=high).contains(&seen.accept[0]) {
+            strangers.push((seen.accept[0], depths));
+        }
     }
+    assert!(compared > 20, "{compared} samples with readings around");
     assert!(
-        compared > 20,
-        "{compared} samples with readings of ss around them"
+        10 * strangers.len() <= compared,
+        "of {compared} depths, the shell did not see: {strangers:?}"
     );
-    assert!(
-        10 * agree >= 9 * compared,
-        "{agree} of {compared} depths agree with ss"
-    );
-    assert_eq!(
-        deepest, 5,
-        "the queue was full at times: its limit and one more"
-    );
-    let by_ss = readings.queues.iter().map(|q| (q.depth, q.limit)).max();
-    assert_eq!(by_ss, Some((5, 4)));
+    // The limit and one more: more connect in a period than it holds.
+    let by_ss = readings.queues.iter().max().expect("a look of ss");
+    assert!(deepest >= 5 && by_ss.0 >= 5, "{deepest}, {by_ss:?} by ss");
+    assert!(readings.queues.iter().all(|q| q.1 == 4), "{by_ss:?}");
 }

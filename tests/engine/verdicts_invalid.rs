@@ -162,13 +162,12 @@ fn engine_a_generator_on_a_busy_core_is_no_measurement() {
     assert!(row.number("host_busy_share") > 0.5, "{}", row.told());
 }
 
-/// No answer within the deadline is `hung`, unless it was the agent that could not ask.
+/// No answer is `hung`, unless it was the agent that could not ask: whether it gets as far as the window, with nothing
+/// sent in it, or not even to the first answer.
 #[test]
 fn engine_an_agent_without_a_cpu_does_not_make_a_proxy_hang() {
-    let row = &beside_a_busy_program(262_144)[0];
-    assert_invalid(row, &["the agent itself waited for a CPU in"]);
-    assert_eq!(row.text("failure"), "harness");
-    assert_eq!(row.known("response_time_p99_us"), None);
+    let row = &beside_a_busy_program(128 * 1024)[0];
+    assert_invalid(row, &["waited for a CPU in"]);
 }
 
 #[test]

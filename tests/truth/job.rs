@@ -135,7 +135,9 @@ pub fn faults(report: &LoadReport) -> Vec<BottleneckKind> {
         .filter(|kind| {
             !matches!(
                 kind,
-                BottleneckKind::PacingLag | BottleneckKind::CpuSaturated
+                BottleneckKind::PacingLag
+                    | BottleneckKind::CpuSaturated
+                    | BottleneckKind::CpuStarved
             )
         })
         .collect()

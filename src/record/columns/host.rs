@@ -177,6 +177,14 @@ fn instrument(b: &mut Builder) {
         |t| derived::load(t).and_then(|l| l.generator_cpu_usec),
     );
     b.add(
+        "generator_cpu_wait_usec",
+        "usec",
+        Kind::Time,
+        "Time that the generator's threads were runnable without a CPU, over the window; at half of the window the trial \
+         is invalid.",
+        |t| derived::load(t).and_then(|l| l.generator_cpu_wait_usec),
+    );
+    b.add(
         "probe_cpu_usec",
         "usec",
         Kind::Time,

@@ -57,18 +57,13 @@ fn cpu(trial: &TrialRecord, own: &CgroupLimits, findings: &mut Findings) {
         }
         return;
     };
-    let Some(period) = own.cpu_period_usec else {
-        // No limit in force has no period that would matter.
-        if trial.limits.cpu.is_some() || found != Limit::Max {
-            findings.reason("cpu limit unknown: the period could not be read");
-        }
-        return;
-    };
     let (asked, found) = match (trial.limits.cpu, found) {
         (None, Limit::Max) => return,
         (None, Limit::Of(quota)) => {
+            let of = own.cpu_period_usec.map(|period| format!(" of {period}"));
             return findings.reason(format!(
-                "cpu limit in force though none was asked: {quota} of {period} usec"
+                "cpu limit in force though none was asked: {quota}{} usec",
+                of.unwrap_or_default()
             ));
         }
         (Some(asked), Limit::Max) => {
@@ -79,6 +74,12 @@ fn cpu(trial: &TrialRecord, own: &CgroupLimits, findings: &mut Findings) {
             ));
         }
         (Some(asked), Limit::Of(quota)) => (asked.0, quota),
+    };
+    let Some(period) = own.cpu_period_usec else {
+        if is_measured(trial) {
+            findings.reason("cpu limit unknown: the period could not be read");
+        }
+        return;
     };
     if period != trial.limits.cpu_period.0 {
         return findings.reason(format!(

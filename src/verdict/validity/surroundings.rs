@@ -101,6 +101,7 @@ fn bottleneck_name(kind: BottleneckKind) -> &'static str {
         BottleneckKind::RateNotReached => "rate not reached",
         BottleneckKind::PacingLag => "sends were late",
         BottleneckKind::CpuSaturated => "its CPU was saturated",
+        BottleneckKind::CpuStarved => "it had no CPU",
         BottleneckKind::PortsExhausted => "out of ports",
         BottleneckKind::DescriptorsExhausted => "out of descriptors",
         BottleneckKind::LittlesLaw => "Little's law does not hold",

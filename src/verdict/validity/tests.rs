@@ -289,6 +289,28 @@ fn limits_that_the_engine_dropped_with_a_warning() {
 }
 
 #[test]
+fn an_unread_period_speaks_against_a_measurement_only() {
+    let unread = |own_limits: &mut CgroupLimits| own_limits.cpu_period_usec = None;
+    let mut measured = trial();
+    own(&mut measured, unread);
+    assert_reasons(
+        &measured,
+        &["cpu limit unknown: the period could not be read"],
+    );
+    // A proxy that was killed before the window was killed all the same.
+    let mut killed = sample::oom_killed(Shape::limited(1000, 8), 1);
+    unread(&mut probe(&mut killed).limits_start.as_mut().expect("start").own);
+    assert_reasons(&killed, &[]);
+    let mut unasked = trial();
+    own(&mut unasked, unread);
+    unasked.limits.cpu = None;
+    assert_reasons(
+        &unasked,
+        &["cpu limit in force though none was asked: 50000 usec"],
+    );
+}
+
+#[test]
 fn the_generator_was_the_bottleneck() {
     let mut t = trial();
     let load = t

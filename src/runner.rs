@@ -4,6 +4,7 @@ mod error;
 mod leftovers;
 mod lock;
 mod needs;
+mod notices;
 mod preflight;
 mod trials;
 
@@ -18,8 +19,9 @@ use tokio_util::sync::CancellationToken;
 pub use error::RunError;
 pub use lock::EngineLock;
 pub use needs::Needs;
+pub(crate) use notices::notices;
+pub(crate) use preflight::faults;
 pub use preflight::{Preflight, inspect_host};
-pub(crate) use preflight::{faults, notices};
 
 use crate::certs::RunCertificates;
 use crate::plan::{self, Plan};

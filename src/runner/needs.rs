@@ -7,6 +7,7 @@ use crate::record::trial::Control;
 use crate::spec::Matrix;
 use crate::spec::placement::{CpuDemand, Placed, Topology};
 use crate::spec::settings::CertificateKey;
+use crate::units::Bytes;
 
 /// Needs of a whole matrix.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,8 +18,8 @@ pub struct Needs {
     pub certificates: Vec<CertificateKey>,
     /// Some cell has a CPU limit.
     pub cpu_limits: bool,
-    /// Some cell has a memory limit.
-    pub memory_limits: bool,
+    /// Memory limits of all cells.
+    pub memory: BTreeSet<Bytes>,
     /// Some cell has swap on top of memory.
     pub swap: bool,
     /// The highest `proxy.nofile`.
@@ -47,7 +48,7 @@ impl Needs {
         {
             let settings = matrix.settings(cell);
             needs.cpu_limits |= settings.limits.cpu.is_some();
-            needs.memory_limits |= settings.limits.memory.is_some();
+            needs.memory.extend(settings.limits.memory);
             needs.swap |= settings.limits.swap.0 > 0;
             needs.nofile = needs.nofile.max(settings.proxy.nofile);
             let placement = &settings.placement;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Needs, RunError};
+use super::{Needs, RunError, notices};
 use crate::agent::facts::HostFacts;
 use crate::plan::Plan;
 use crate::probe::report::{CgroupVersion, Limit};
@@ -57,7 +57,7 @@ pub(super) async fn prepare(
     if !faults.is_empty() {
         return Err(RunError::Environment(faults));
     }
-    let notices = notices(needs, &facts, &host);
+    let notices = notices::notices(needs, &facts, &host);
     let placed = needs.place(host.cores.as_ref()).unwrap_or_default();
     Ok(Preflight {
         placed,
@@ -149,7 +149,7 @@ pub(crate) fn faults(needs: &Needs, facts: &EngineFacts, host: &HostFacts) -> Ve
         "its kernel lacks CONFIG_CFS_BANDWIDTH, or a rootless engine has no `cpu` controller delegated",
     );
     must(
-        needs.memory_limits,
+        !needs.memory.is_empty(),
         facts.memory_limit,
         "memory limits",
         "boot with `cgroup_enable=memory`, or delegate the `memory` controller to the rootless engine",
@@ -161,7 +161,7 @@ pub(crate) fn faults(needs: &Needs, facts: &EngineFacts, host: &HostFacts) -> Ve
     {
         faults.push(format!("a CPU limit of 500m was asked for and the kernel holds {found:?}: the engine drops CPU limits"));
     }
-    if needs.memory_limits
+    if !needs.memory.is_empty()
         && let Some(found) = own.and_then(|l| l.memory_bytes)
         && found != Limit::Of(64 << 20)
     {
@@ -171,49 +171,6 @@ pub(crate) fn faults(needs: &Needs, facts: &EngineFacts, host: &HostFacts) -> Ve
         faults.push("the limits of a container cannot be read back from /sys/fs/cgroup: sweep would not know what it measures".to_owned());
     }
     faults
-}
-
-/// What a reader must know of all the numbers.
-pub(crate) fn notices(needs: &Needs, facts: &EngineFacts, host: &HostFacts) -> Vec<String> {
-    let mut notices = Vec::new();
-    if needs.swap {
-        if host.swap_total_bytes == Some(0) {
-            notices.push(
-                "the factor swap is inert: the host has no swap device, so every level of it behaves as 0 \
-                 (add one with `mkswap` and `swapon`)"
-                    .to_owned(),
-            );
-        } else if facts.swap_limit == Some(false) {
-            notices.push(
-                "the factor swap is inert: the engine cannot limit swap (boot with `swapaccount=1`), so the kernel's own \
-                 policy decides"
-                    .to_owned(),
-            );
-        }
-    }
-    if facts.page_cache_shared() == Some(false) {
-        notices.push(format!(
-            "the storage driver {} gives each container its own page cache, so the proxy pays for every page of its binary \
-             that it touches (`page_cache` is `unshared`): small memory limits bite earlier here than on overlay2",
-            facts.storage_driver.as_deref().unwrap_or("?")
-        ));
-    }
-    if let Some(placed) = needs.place(host.cores.as_ref()) {
-        let of = |role: &Option<String>| role.clone().unwrap_or_else(|| "any".to_owned());
-        notices.push(format!(
-            "the proxy runs on CPUs {}, the upstream on {}, the agent on {} (`[placement]` changes that)",
-            of(&placed.proxy),
-            of(&placed.upstream),
-            of(&placed.agent),
-        ));
-    } else if !needs.placed && (needs.unplaced || facts.cpus.is_some_and(|n| n < 3)) {
-        notices.push(format!(
-            "proxy, upstream and agent share {} CPUs: a generator that was held up makes its trial invalid, but small \
-             latencies include some of their competition",
-            facts.cpus.unwrap_or(0)
-        ));
-    }
-    notices
 }
 
 impl Preflight {

@@ -1,6 +1,6 @@
 //! `matrix.toml` → a validated [`Matrix`], with every fault positioned.
 //!
-//! Everything here is text in, values or errors out; only [`load`] reads files. The stages: [`raw`] makes a tree that
+//! Everything here is text in, values or errors out; only [`load`] reads files, in [`file`]. The stages: [`raw`] makes a tree that
 //! knows where each value was written, [`overrides`] merges the `--set`s; [`sections`] and [`factors`] read the tree by
 //! the table of [`keys`]; [`rules`] looks for combinations that cannot be. Each stage adds to one list of faults, so
 //! that a person corrects them all at once.
@@ -9,6 +9,7 @@ pub mod defaults;
 mod engine;
 mod factors;
 mod fault;
+mod file;
 mod hash;
 mod keys;
 mod overrides;
@@ -28,7 +29,6 @@ mod tests;
 mod text;
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -43,6 +43,7 @@ pub(crate) use text::printable;
 
 use crate::record::trial::Control;
 use fault::{Faults, Place};
+use file::{Unreadable, read_text};
 use keys::ReadFile;
 use settings::Settings;
 use text::Sources;
@@ -196,14 +197,14 @@ impl Matrix {
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file itself.
-    #[error(
-        "cannot read the matrix {path}: {cause}; give the path of a matrix, such as matrix/quick.toml"
-    )]
+    #[error("cannot read the matrix {path}: {cause}; {remedy}")]
     Read {
         /// Path as given, made printable.
         path: String,
-        /// What the system said.
+        /// What the system said, or what is in it.
         cause: String,
+        /// What would help.
+        remedy: &'static str,
     },
     /// What is in it.
     #[error(transparent)]
@@ -215,41 +216,18 @@ pub enum LoadError {
 /// # Errors
 /// The file cannot be read, or all faults of what is in it.
 pub fn load(path: &Path, overrides: &[Override]) -> Result<Matrix, LoadError> {
-    let text = read_text(path).map_err(|cause| LoadError::Read {
+    let text = read_text(path).map_err(|Unreadable { cause, remedy }| LoadError::Read {
         path: printable(&path.display().to_string()),
         cause,
+        remedy,
     })?;
     let folder = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
-    let mut files = |reference: &str| read_text(&folder.join(reference));
+    let mut files =
+        |reference: &str| read_text(&folder.join(reference)).map_err(|error| error.cause);
     Ok(parse(
         &path.display().to_string(),
         &text,
         overrides,
         &mut files,
     )?)
-}
-
-/// The text of a file (or a pipe) of at most [`MAX_FILE`] bytes.
-fn read_text(path: &Path) -> Result<String, String> {
-    use io::Read as _;
-
-    let said = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => "no such file".to_owned(),
-        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
-        _ => printable(&error.to_string()),
-    };
-    if fs_err::metadata(path).map_err(said)?.is_dir() {
-        return Err("it is a directory".to_owned());
-    }
-    let mut text = String::new();
-    fs_err::File::open(path)
-        .map_err(said)?
-        .take(MAX_FILE as u64 + 1)
-        .read_to_string(&mut text)
-        .map_err(said)?;
-    if text.len() > MAX_FILE {
-        return Err(format!("it is longer than {MAX_FILE} bytes"));
-    }
-    Ok(text)
 }

@@ -114,6 +114,8 @@ pub fn parse(
     overrides: &[Override],
     files: &mut dyn FnMut(&str) -> Result<String, String>,
 ) -> Result<Matrix, SpecErrors> {
+    // Editors of Windows put a byte order mark before UTF-8; columns count from what is seen.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let sources = Arc::new(Sources {
         file_name: name.to_owned(),
         file: text.to_owned(),

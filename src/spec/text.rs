@@ -79,10 +79,13 @@ pub(crate) fn is_harmful(c: char) -> bool {
         || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// The same text, byte for byte as long, with harmful characters masked, for quoting whole lines by byte offsets.
+/// The same text, byte for byte as long, with harmful characters masked, for quoting whole lines by byte offsets. The
+/// line ends of Windows are no harm and not shown.
 pub(super) fn masked(text: &str) -> String {
-    text.chars()
-        .map(|c| match (c, c.len_utf8()) {
+    let mut rest = text.chars();
+    std::iter::from_fn(|| Some((rest.next()?, rest.as_str().starts_with('\n'))))
+        .map(|(c, ends_line)| match (c, c.len_utf8()) {
+            ('\r', _) if ends_line => ' ',
             ('\n' | '\t', _) => c,
             (c, _) if !is_harmful(c) => c,
             (_, 1) => '?',
@@ -98,9 +101,9 @@ mod tests {
 
     #[test]
     fn escapes_lose_their_power_and_offsets_stay() {
-        let hostile = "a\u{1b}[31mb\u{9b}c\u{202e}d\r\n\te\u{7}";
+        let hostile = "a\u{1b}[31mb\u{9b}c\u{202e}d\r\n\te\u{7}\r";
         assert_eq!(masked(hostile).len(), hostile.len());
-        assert_eq!(masked(hostile), "a?[31mb¿c\u{fffd}d?\n\te?");
+        assert_eq!(masked(hostile), "a?[31mb¿c\u{fffd}d \n\te??");
         assert!(!printable(hostile).chars().any(is_harmful));
     }
 

@@ -151,6 +151,22 @@ fn combinations_that_cannot_be() {
 }
 
 #[test]
+fn files_of_windows_are_read_like_others() {
+    let errors = wrong("\u{feff}seeds = 1\r\n[matrix]\r\ncpu = [\"250m\"]\r\n");
+    insta::assert_snapshot!(errors.render(false), @r#"
+     × unknown key "seeds"
+      ╭─[matrix.toml:1:1]
+    1 │ seeds = 1 
+      · ─────
+    2 │ [matrix] 
+      ╰────
+     help: did you mean "seed"?
+    "#);
+    let matrix = right("\u{feff}seed = 5\r\n[matrix]\r\ncpu = [\"250m\"]\r\n");
+    assert_eq!(matrix.seed, 5);
+}
+
+#[test]
 fn a_custom_proxy_needs_an_image() {
     insta::assert_snapshot!(told("[proxy]\nkind = \"custom\""), @"matrix.toml:2:8: a custom proxy has no default image; give proxy.image");
 }

@@ -5,6 +5,7 @@
 //! the table of [`keys`]; [`rules`] looks for combinations that cannot be. Each stage adds to one list of faults, so
 //! that a person corrects them all at once.
 
+mod cascade;
 pub mod defaults;
 mod engine;
 mod factors;

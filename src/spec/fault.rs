@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::cascade;
 use super::text::{Sources, printable};
 
 /// Where something was written: a source (0 is the file, n the n-th `--set`) and a byte range in it.
@@ -60,37 +61,29 @@ impl Faults {
         });
     }
 
-    /// Drops what only follows from the syntax errors in `syntax`: faults on their lines, and all faults after a table
-    /// header that is broken, since what stands below it was read as part of another table.
+    /// Drops what only follows from the first `syntax` faults, the syntax errors: those among them that are a consequence
+    /// of another, faults on their lines, and all faults after an error that has consequences or is in a table's header,
+    /// since what stands below it was read as part of something else.
     pub(super) fn drop_after_syntax_errors(&mut self, syntax: usize, text: &str) {
-        let line = |at: &Place| {
-            let start = at.start.min(text.len());
-            let from = text
-                .get(..start)
-                .and_then(|t| t.rfind('\n'))
-                .map_or(0, |n| n + 1);
-            let to = text
-                .get(start..)
-                .and_then(|t| t.find('\n'))
-                .map_or(text.len(), |n| start + n);
-            from..to
+        let mut errors: Vec<Fault> = self.list.drain(..syntax.min(self.list.len())).collect();
+        errors.sort_by(|a, b| a.at.cmp(&b.at));
+        let told = cascade::told(text, &errors);
+        let lines: Vec<_> = errors.iter().map(|error| line(text, &error.at)).collect();
+        let misleads = |(n, line): (usize, &Range<usize>)| {
+            let header = text
+                .get(line.clone())
+                .is_some_and(|line| line.trim_start().starts_with('['));
+            (header || told.get(n + 1) == Some(&false)).then_some(line.start)
         };
-        let errors: Vec<Fault> = self.list.drain(..syntax.min(self.list.len())).collect();
-        let lines: Vec<_> = errors.iter().map(|error| line(&error.at)).collect();
-        let end = lines
-            .iter()
-            .filter(|line| {
-                let line = text.get(line.start..line.end).unwrap_or("");
-                line.trim_start().starts_with('[')
-            })
-            .map(|line| line.start)
-            .min();
+        let end = lines.iter().enumerate().filter_map(misleads).min();
         self.list.retain(|fault| {
             let own = fault.at.source > 0;
-            let follows =
-                lines.contains(&line(&fault.at)) || end.is_some_and(|end| fault.at.start >= end);
+            let follows = lines.contains(&line(text, &fault.at))
+                || end.is_some_and(|end| fault.at.start >= end);
             own || !follows
         });
+        let errors = errors.into_iter().zip(told);
+        let errors = errors.filter_map(|(error, told)| told.then_some(error));
         self.list.splice(0..0, errors);
     }
 
@@ -115,6 +108,14 @@ impl Faults {
             sources: Arc::clone(sources),
         }
     }
+}
+
+/// The line that a place begins in, without its end.
+fn line(text: &str, at: &Place) -> Range<usize> {
+    let start = at.start.min(text.len());
+    let before = text.get(..start).and_then(|t| t.rfind('\n'));
+    let after = text.get(start..).and_then(|t| t.find('\n'));
+    before.map_or(0, |n| n + 1)..after.map_or(text.len(), |n| start + n)
 }
 
 /// One fault of a matrix.

@@ -1,5 +1,7 @@
 //! TOML text → a tree of values that know where they were written.
 
+use std::ops::Range;
+
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -65,16 +67,21 @@ pub(super) struct Entry {
 
 /// The file's tree. Syntax errors go to `faults`; what could be read is returned all the same.
 pub(super) fn parse_file(text: &str, faults: &mut Faults) -> Table {
-    let (table, errors) = DeTable::parse_recoverable(text);
-    for error in errors {
-        let at = Place::new(0, error.span().unwrap_or(0..0));
-        faults.add(
-            &at,
-            format!("not valid TOML: {}", error.message()),
-            "correct the syntax",
-        );
+    let (table, errors) = syntax_errors(text);
+    for (span, message) in errors {
+        faults.add(&Place::new(0, span), message, "correct the syntax");
     }
-    flatten_matrix(table_of(table.into_inner(), &|span| Place::new(0, span)))
+    flatten_matrix(table_of(table, &|span| Place::new(0, span)))
+}
+
+/// What could be read of a text, and what could not, each with its place.
+pub(super) fn syntax_errors(text: &str) -> (DeTable<'_>, Vec<(Range<usize>, String)>) {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let errors = errors.into_iter().map(|error| {
+        let message = format!("not valid TOML: {}", error.message());
+        (error.span().unwrap_or(0..0), message)
+    });
+    (table.into_inner(), errors.collect())
 }
 
 pub(super) const MATRIX: &str = "matrix";
@@ -109,7 +116,7 @@ fn flatten(prefix: &str, table: Table, flat: &mut Table) {
     }
 }
 
-pub(super) type Placing<'a> = &'a dyn Fn(std::ops::Range<usize>) -> Place;
+pub(super) type Placing<'a> = &'a dyn Fn(Range<usize>) -> Place;
 
 fn table_of(table: DeTable<'_>, place: Placing<'_>) -> Table {
     let mut entries: Table = table

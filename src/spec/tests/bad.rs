@@ -95,6 +95,22 @@ fn syntax_errors() {
 }
 
 #[test]
+fn one_missing_bracket_is_one_error() {
+    insta::assert_snapshot!(told("[matrix]\ncpu = [\"250m\"\nmemory = [\"64Mi\"]\nswap = [\"0\"]\n\n[load]\nrate = 100\nrat = 5\n"), @"matrix.toml:3:1: not valid TOML: missing comma between array elements, expected `,`; correct the syntax");
+    // What is wrong by itself is told too, and what comes before.
+    insta::assert_snapshot!(told("repetitions = 0\n[matrix]\ncpu = [\"250m\"\nmemory = [\"64Mi\"]\n\n[load]\nrate = 100\npath = /\n"), @r"
+    matrix.toml:1:15: repetitions 0 is zero; give a whole number, 1 to 10000
+    matrix.toml:4:1: not valid TOML: missing comma between array elements, expected `,`; correct the syntax
+    matrix.toml:8:8: not valid TOML: string values must be quoted, expected literal string; correct the syntax
+    ");
+    insta::assert_snapshot!(told("[matrix]\ncpu = [\n  \"250m\",\n  1m,\n  \"500m\"\n]\nmemory = [\"64Mi]\n"), @r"
+    matrix.toml:4:3: not valid TOML: string values must be quoted, expected literal string; correct the syntax
+    matrix.toml:7:17: not valid TOML: unclosed array, expected `]`; correct the syntax
+    ");
+    insta::assert_snapshot!(told("[load]\nheaders = { a = \"b\"\nrate = 5\n[tls]\nversion = \"1.2\"\n"), @"matrix.toml:3:1: not valid TOML: missing comma between key-value pairs, expected `,`; correct the syntax");
+}
+
+#[test]
 fn wrong_types() {
     insta::assert_snapshot!(
         told("matrix = 1\nload = [1]\nname = 5\nseed = -1\nwarmup = 5\nduration = 1979-05-27\ncontrols = [\"none\", \"direct\", \"direct\", 1]\n[tls]\nresumption = \"yes\"\n[proxy]\nport = 8080\nkind = \"squid\"\ncommand = \"x\""),

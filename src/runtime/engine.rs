@@ -62,8 +62,8 @@ impl Engine {
             address: format!("{} ({})", address.url, address.source),
             cause,
         };
-        if address.url.starts_with("ssh://") {
-            return Err(unreachable("ssh:// is not supported".to_owned()));
+        if let Some(scheme) = unsupported_scheme(&address.url) {
+            return Err(unreachable(format!("{scheme} is not supported")));
         }
         let timeout = CLIENT_TIMEOUT.as_secs();
         let docker = match address.url.strip_prefix("unix://") {
@@ -138,6 +138,17 @@ fn older_than(api: &str, (major, minor): (u32, u32)) -> bool {
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) < (major, minor)
 }
 
+/// What an address begins with, where that is no way to an engine. A plain `HOST:PORT` is one.
+fn unsupported_scheme(url: &str) -> Option<String> {
+    match url.split_once("://") {
+        Some(("unix" | "tcp" | "http", _)) => None,
+        Some((scheme, _)) => Some(format!("{scheme}://")),
+        None => url
+            .starts_with('/')
+            .then(|| "a path without unix://".to_owned()),
+    }
+}
+
 fn remedy_for(url: &str, cause: &str) -> String {
     let lower = cause.to_lowercase();
     if lower.contains("permission denied") {
@@ -150,8 +161,16 @@ fn remedy_for(url: &str, cause: &str) -> String {
                 DOCKER_HOST=unix:///tmp/docker.sock"
             .to_owned();
     }
+    if unsupported_scheme(url).is_some() {
+        return "set DOCKER_HOST to unix:///PATH/OF/SOCKET, tcp://HOST:PORT or http://HOST:PORT"
+            .to_owned();
+    }
     if lower.contains("older than") {
         return "update the engine".to_owned();
+    }
+    if lower.contains("dns error") {
+        return "correct the name of the engine's host, or make it known here; DOCKER_HOST selects another engine"
+            .to_owned();
     }
     if let Some(path) = url.strip_prefix("unix://")
         && !Path::new(path).exists()
@@ -183,16 +202,35 @@ mod tests {
         assert!(remedy.contains("usermod -aG docker"), "{remedy}");
     }
 
+    async fn refusal(url: &str) -> String {
+        let address = EngineAddress {
+            url: url.to_owned(),
+            source: "DOCKER_HOST".to_owned(),
+        };
+        let error = Engine::connect_to(address).await;
+        error.expect_err("nothing there").to_string()
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_none_names_those_that_are() {
+        insta::assert_snapshot!(refusal("bogus://x").await, @"cannot reach the container engine at bogus://x (DOCKER_HOST): bogus:// is not supported; set DOCKER_HOST to unix:///PATH/OF/SOCKET, tcp://HOST:PORT or http://HOST:PORT");
+        insta::assert_snapshot!(refusal("/var/run/docker.sock").await, @"cannot reach the container engine at /var/run/docker.sock (DOCKER_HOST): a path without unix:// is not supported; set DOCKER_HOST to unix:///PATH/OF/SOCKET, tcp://HOST:PORT or http://HOST:PORT");
+        insta::assert_snapshot!(refusal("ssh://host").await, @"cannot reach the container engine at ssh://host (DOCKER_HOST): ssh:// is not supported; forward its socket instead: `ssh -nNT -L /tmp/docker.sock:/var/run/docker.sock HOST`, then DOCKER_HOST=unix:///tmp/docker.sock");
+    }
+
+    #[tokio::test]
+    async fn a_refused_connection_is_told_in_the_words_of_the_system() {
+        // Nobody listens on a port that was free a moment ago.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");
+        let port = listener.local_addr().expect("address").port();
+        drop(listener);
+        let text = refusal(&format!("tcp://127.0.0.1:{port}")).await;
+        insta::assert_snapshot!(text.replace(&port.to_string(), "PORT"), @"cannot reach the container engine at tcp://127.0.0.1:PORT (DOCKER_HOST): tcp connect error: Connection refused (os error 111); is the engine running (`systemctl status docker`)? DOCKER_HOST selects another one");
+    }
+
     #[tokio::test]
     async fn a_missing_socket_names_the_remedy() {
-        let address = EngineAddress {
-            url: "unix:///nowhere/docker.sock".to_owned(),
-            source: "test".to_owned(),
-        };
-        let error = Engine::connect_to(address)
-            .await
-            .expect_err("nothing there")
-            .to_string();
+        let error = refusal("unix:///nowhere/docker.sock").await;
         assert!(
             error.contains("/nowhere/docker.sock") && error.contains("DOCKER_HOST"),
             "{error}"

@@ -138,17 +138,64 @@ fn remedy(message: &str) -> &'static str {
     }
 }
 
-/// An error with the chain of its sources, which is where the operating system's words are.
+/// An error with the chain of its sources, which is where the operating system's words are. What libraries say of
+/// themselves tells a reader nothing and is left out, unless it is all that there is.
 pub(super) fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
-            text.push_str(": ");
-            text.push_str(&inner_text);
+    const OF_LIBRARIES: [&str; 2] = ["Error in the hyper legacy client", "client error ("];
+    let mut text = String::new();
+    let mut next = Some(error);
+    while let Some(inner) = next {
+        let own = inner.to_string();
+        let tells = !OF_LIBRARIES.iter().any(|words| own.starts_with(words));
+        if tells && !text.contains(&own) {
+            if !text.is_empty() {
+                text.push_str(": ");
+            }
+            text.push_str(&own);
         }
-        source = inner.source();
+        next = inner.source();
     }
-    text
+    if text.is_empty() {
+        error.to_string()
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Link {
+        text: &'static str,
+        source: Option<Box<Link>>,
+    }
+
+    fn chain(texts: &[&'static str]) -> Option<Box<Link>> {
+        let (text, inner) = texts.split_first()?;
+        let source = chain(inner);
+        Some(Box::new(Link { text, source }))
+    }
+
+    fn told(texts: &[&'static str]) -> String {
+        with_sources(&*chain(texts).expect("not empty"))
+    }
+
+    #[test]
+    fn the_cause_is_told_and_not_the_library() {
+        let outer = "Error in the hyper legacy client: client error (Connect)";
+        let inner = ["client error (Connect)", "dns error", "no such host"];
+        assert_eq!(
+            told(&[&[outer][..], &inner].concat()),
+            "dns error: no such host"
+        );
+        assert_eq!(told(&["broken pipe", "broken pipe"]), "broken pipe");
+        assert_eq!(
+            told(&[outer, "client error (Connect)"]),
+            outer,
+            "all that there is"
+        );
+    }
 }

@@ -8,6 +8,7 @@ pub mod columns;
 pub mod derived;
 mod error;
 mod folder;
+mod made;
 pub mod manifest;
 #[cfg(test)]
 pub(crate) mod sample;

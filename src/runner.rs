@@ -99,7 +99,7 @@ pub async fn run(
     let (folder, old) = open_folder(&options.target)?;
     let run_id = old.as_ref().map_or_else(new_run_id, |m| m.run.clone());
     let owner = Owner::current(&run_id);
-    let path = folder.clone();
+    let results = folder.clone();
     let work = async {
         leftovers::reap(&engine, progress).await?;
         let preflight = tokio::select! {
@@ -124,7 +124,10 @@ pub async fn run(
         .await
         .unwrap_or_else(|panic| Err(RunError::Bug(panic_text(panic.as_ref()))));
     leftovers::clean_up(&engine, &owner, progress).await;
-    result.map_err(|error| error.cut_in(&path))
+    result.map_err(|error| {
+        results.remove_if_empty();
+        error.cut_in(&results)
+    })
 }
 
 /// What a panic said.
@@ -263,7 +266,9 @@ fn open_folder(target: &Target) -> Result<(Folder, Option<Manifest>), RunError> 
             (folder, Some(manifest))
         }
     };
-    folder.check_writable()?;
+    folder
+        .check_writable()
+        .inspect_err(|_| folder.remove_if_empty())?;
     Ok((folder, old))
 }
 

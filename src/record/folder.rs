@@ -13,6 +13,7 @@ use super::atomic::{
     Sync, TEMPORARY_PREFIX, is_temporary, remove_leftovers, sync_folder, write_atomically,
 };
 use super::error::RecordError;
+use super::made::Made;
 use super::manifest::Manifest;
 use super::trial::{SCHEMA_VERSION, TrialRecord};
 use super::trials::{self, TrialLog, Trials};
@@ -57,6 +58,7 @@ impl fmt::Display for LockOwner {
 #[derive(Debug, Clone)]
 pub struct Folder {
     path: PathBuf,
+    made: Made,
 }
 
 impl Folder {
@@ -67,7 +69,7 @@ impl Folder {
     /// When it holds a run or anything else, or cannot be made.
     pub fn create(path: impl Into<PathBuf>) -> Result<Self, RecordError> {
         let path = path.into();
-        fs::create_dir_all(&path)?;
+        let made = Made::with_parents(&path)?;
         if path.join(MANIFEST).exists() {
             return Err(RecordError::Exists { path });
         }
@@ -82,7 +84,12 @@ impl Folder {
                 return Err(RecordError::Foreign { path, found });
             }
         }
-        Ok(Self { path })
+        Ok(Self { path, made })
+    }
+
+    /// Removes what [`create`](Self::create) made, as far as nothing is in it: a run that is refused leaves no folder.
+    pub fn remove_if_empty(&self) {
+        self.made.remove_empty();
     }
 
     /// Writes something and removes it again, so that a folder in which no trial could be kept is refused before the
@@ -109,7 +116,8 @@ impl Folder {
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, RecordError> {
         let path = path.into();
         if path.join(MANIFEST).is_file() {
-            Ok(Self { path })
+            let made = Made::default();
+            Ok(Self { path, made })
         } else {
             Err(RecordError::NotAFolder { path })
         }

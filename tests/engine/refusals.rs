@@ -42,6 +42,10 @@ fn engine_an_image_that_is_nowhere_is_refused_with_the_remedy() {
         "{text}"
     );
     assert!(containers("name=sweep-test-absent").is_empty());
+    assert!(
+        !bench.results().exists(),
+        "no results folder for a refused run"
+    );
 }
 
 #[test]

@@ -46,6 +46,28 @@ fn looking_whether_a_folder_is_writable_leaves_nothing() {
 }
 
 #[test]
+fn only_what_was_made_and_is_empty_is_removed_again() {
+    let dir = tempfile::tempdir().expect("dir");
+    let deep = dir.path().join("results/deep/run");
+    Folder::create(&deep).expect("create").remove_if_empty();
+    assert!(!dir.path().join("results").exists());
+
+    let folder = Folder::create(&deep).expect("create");
+    fs::write(dir.path().join("results/note"), "precious").expect("write");
+    folder.remove_if_empty();
+    assert!(dir.path().join("results/note").exists() && !dir.path().join("results/deep").exists());
+
+    let run = run_folder(&deep);
+    run.folder().remove_if_empty();
+    assert!(deep.join(MANIFEST).exists());
+
+    let before = dir.path().join("before");
+    fs::create_dir(&before).expect("folder");
+    Folder::create(&before).expect("create").remove_if_empty();
+    assert!(before.exists());
+}
+
+#[test]
 fn what_the_operating_system_refuses_comes_with_what_helps() {
     let words = |kind| RecordError::from(std::io::Error::from(kind)).to_string();
     assert!(words(std::io::ErrorKind::StorageFull).ends_with("; make room on that file system"));

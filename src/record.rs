@@ -17,7 +17,7 @@ mod tests;
 pub mod trial;
 mod trials;
 
-pub use error::RecordError;
+pub use error::{LineFault, RecordError};
 pub use folder::{Folder, LockOwner, RunFolder};
 pub use trials::{TrialKey, Trials};
 

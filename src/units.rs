@@ -4,6 +4,7 @@
 //! `0.0005` CPU is refused instead of rounded. In JSON a quantity is its number; `Display` is the text for people, for
 //! cell ids and for levels, and parsing that text gives the same quantity back.
 
+mod counted;
 mod decimal;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use counted::counted;
 use decimal::Decimal;
 
 /// Why a text is not a quantity.

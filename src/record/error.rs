@@ -1,7 +1,7 @@
 //! What can go wrong with a results folder.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -56,29 +56,15 @@ pub enum RecordError {
         /// The program that can read it, in words.
         needs: String,
     },
-    /// A line that is not a trial.
-    #[error("{}:{line}: not a trial: {problem}; restore the line from a copy or delete it, and its trial runs again on --resume", path.display())]
-    BadLine {
+    /// Lines that are not trials, or trials that stand twice.
+    #[error("{}", told(path, faults, *more))]
+    BadLines {
         /// The file.
         path: PathBuf,
-        /// From 1.
-        line: usize,
-        /// The parser's word.
-        problem: String,
-    },
-    /// The same trial twice.
-    #[error("{}:{line}: repetition {repetition} of {cell} stands on line {first} already; delete one of the two", path.display())]
-    Duplicate {
-        /// The file.
-        path: PathBuf,
-        /// From 1.
-        line: usize,
-        /// Where it stood first.
-        first: usize,
-        /// The cell.
-        cell: String,
-        /// The repetition.
-        repetition: u32,
+        /// In the order of the file, at most [`MOST_LINES`].
+        faults: Vec<LineFault>,
+        /// Faults beyond these.
+        more: usize,
     },
     /// A manifest that cannot be read.
     #[error("{}: not a manifest: {problem}", path.display())]
@@ -91,6 +77,80 @@ pub enum RecordError {
     /// The operating system refused. Its text names operation and path.
     #[error("{0}{help}", help = remedy(.0))]
     Io(#[from] io::Error),
+}
+
+/// Most faults of one file that are told.
+pub(super) const MOST_LINES: usize = 5;
+
+/// What is wrong with a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LineFault {
+    /// It is not a trial.
+    NotATrial {
+        /// From 1.
+        line: usize,
+        /// From 1, in bytes.
+        column: usize,
+        /// The parser's word.
+        problem: String,
+    },
+    /// The same trial as on another line.
+    Twice {
+        /// From 1.
+        line: usize,
+        /// Where it stood first.
+        first: usize,
+        /// The cell.
+        cell: String,
+        /// The repetition.
+        repetition: u32,
+    },
+}
+
+impl LineFault {
+    fn told(&self, path: &Path) -> String {
+        let path = path.display();
+        match self {
+            Self::NotATrial {
+                line,
+                column,
+                problem,
+            } => format!("{path}:{line}:{column}: not a trial: {problem}"),
+            Self::Twice {
+                line,
+                first,
+                cell,
+                repetition,
+            } => format!(
+                "{path}:{line}: repetition {repetition} of {cell} stands on line {first} already"
+            ),
+        }
+    }
+}
+
+fn told(path: &Path, faults: &[LineFault], more: usize) -> String {
+    if let ([fault], 0) = (faults, more) {
+        let remedy = match fault {
+            LineFault::NotATrial { .. } => {
+                "restore the line from a copy or delete it, and its trial runs again on --resume"
+            }
+            LineFault::Twice { .. } => "delete one of the two",
+        };
+        return format!("{}; {remedy}", fault.told(path));
+    }
+    let mut text = format!(
+        "{}: {} lines cannot be used; restore them from a copy or delete them, and trials that are missing then run \
+         again on --resume:",
+        path.display(),
+        faults.len() + more
+    );
+    for fault in faults {
+        text.push_str(&format!("\n  {}", fault.told(path)));
+    }
+    if more > 0 {
+        text.push_str(&format!("\n  and {more} more"));
+    }
+    text
 }
 
 /// What helps against a refusal of the operating system, to be put behind its text.

@@ -7,6 +7,7 @@ use super::sample::{self, Shape};
 use super::*;
 
 mod cut;
+mod damaged;
 
 fn run_folder(path: &Path) -> RunFolder {
     let folder = Folder::create(path).expect("create");
@@ -151,36 +152,6 @@ fn every_cut_of_the_file_leaves_the_whole_trials() {
             "cut at {cut}"
         );
     }
-}
-
-#[test]
-fn an_edited_line_is_named() {
-    let dir = tempfile::tempdir().expect("dir");
-    let mut run = run_folder(dir.path());
-    run.append(&trial(1)).expect("append");
-    append_raw(dir.path(), b"{\"schema\":1,\"run\":7}\n");
-    run.append(&trial(2)).expect("append");
-    let error = run.folder().trials().expect_err("bad line").to_string();
-    assert!(
-        error.contains("trials.jsonl:2: not a trial: ") && error.contains("expected a string"),
-        "{error}"
-    );
-}
-
-#[test]
-fn a_trial_that_stands_twice_is_named() {
-    let dir = tempfile::tempdir().expect("dir");
-    let mut run = run_folder(dir.path());
-    run.append(&trial(1)).expect("append");
-    let line = fs::read(dir.path().join(TRIALS)).expect("read");
-    append_raw(dir.path(), &line);
-    let error = run.folder().trials().expect_err("twice").to_string();
-    assert!(
-        error.contains(
-            "trials.jsonl:2: repetition 1 of cpu=250m,memory=64Mi,swap=0 stands on line 1"
-        ),
-        "{error}"
-    );
 }
 
 #[test]

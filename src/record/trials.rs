@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use fs_err::{self as fs, File, OpenOptions};
 use serde::Deserialize;
 
-use super::error::RecordError;
+use super::error::{LineFault, MOST_LINES, RecordError};
 use super::trial::{SCHEMA_VERSION, TrialRecord};
+use crate::units::counted;
 
 /// What identifies a trial in a run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -71,45 +73,51 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, RecordError> {
 
 fn parse(path: &Path, bytes: &[u8]) -> Result<Parsed, RecordError> {
     let mut trials = Trials::default();
+    let mut faults: Vec<LineFault> = Vec::new();
     let mut first_seen: HashMap<TrialKey, usize> = HashMap::new();
     let (mut good_len, mut needs_line_end) = (0, false);
     for (index, line) in bytes.split_inclusive(|b| *b == b'\n').enumerate() {
         let number = index + 1;
         let is_last = good_len + line.len() == bytes.len();
         let ended = line.ends_with(b"\n");
-        if line.trim_ascii().is_empty() {
-            good_len += line.len();
-            needs_line_end = !ended;
-            continue;
-        }
-        match parse_line(path, number, line) {
-            Ok(trial) => {
-                let key = TrialKey::of(&trial);
-                if let Some(first) = first_seen.insert(key, number) {
-                    return Err(RecordError::Duplicate {
-                        path: path.to_owned(),
-                        line: number,
-                        first,
-                        cell: trial.cell,
-                        repetition: trial.repetition,
-                    });
+        let parsed = match line.trim_ascii().is_empty() {
+            true => Ok(None),
+            // Without its end, which the parser would count as a line more.
+            false => parse_line(line.trim_ascii_end(), number).map(Some),
+        };
+        match parsed {
+            Ok(None) => {}
+            Ok(Some(trial)) => match first_seen.entry(TrialKey::of(&trial)) {
+                Entry::Vacant(place) => {
+                    place.insert(number);
+                    trials.records.push(trial);
                 }
-                trials.records.push(trial);
-            }
-            // A line without its end was being written when the process died; a file system may also keep the
-            // length and lose the data, which reads as NUL. Anything else was edited.
-            Err(RecordError::BadLine { .. }) if is_last && (!ended || line.contains(&0)) => {
+                Entry::Occupied(first) => faults.push(LineFault::Twice {
+                    line: number,
+                    first: *first.get(),
+                    cell: trial.cell,
+                    repetition: trial.repetition,
+                }),
+            },
+            Err(BadLine::Newer(schema)) => return Err(newer(path, schema, number)),
+            Err(BadLine::Fault(_)) if is_last && (!ended || lost_data(line)) => {
                 trials.notices.push(format!(
-                    "{}:{number}: the last line is torn ({} bytes); its trial counts as not run",
+                    "{}:{number}: the last line is torn ({}); its trial counts as not run",
                     path.display(),
-                    line.len()
+                    counted(line.len(), "byte")
                 ));
                 break;
             }
-            Err(e) => return Err(e),
+            Err(BadLine::Fault(fault)) => faults.push(fault),
         }
         good_len += line.len();
         needs_line_end = !ended;
+    }
+    if !faults.is_empty() {
+        let more = faults.len().saturating_sub(MOST_LINES);
+        faults.truncate(MOST_LINES);
+        let path = path.to_owned();
+        return Err(RecordError::BadLines { path, faults, more });
     }
     Ok(Parsed {
         trials,
@@ -118,27 +126,48 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<Parsed, RecordError> {
     })
 }
 
+/// A line without its end was being written when the process died; a file system may also keep the length of a whole one
+/// and lose the data, which reads as NUL. Anything else was edited or damaged, and is nobody's to drop.
+fn lost_data(line: &[u8]) -> bool {
+    line.contains(&0) && std::str::from_utf8(line).is_ok()
+}
+
 #[derive(Deserialize)]
 struct Head {
     schema: u32,
 }
 
-fn parse_line(path: &Path, number: usize, line: &[u8]) -> Result<TrialRecord, RecordError> {
-    let bad = |e: serde_json::Error| RecordError::BadLine {
-        path: path.to_owned(),
-        line: number,
-        problem: e.to_string(),
+/// Why a line is not a trial.
+enum BadLine {
+    Fault(LineFault),
+    Newer(u32),
+}
+
+fn parse_line(line: &[u8], number: usize) -> Result<TrialRecord, BadLine> {
+    let bad = |error: serde_json::Error| {
+        // Its own line number is that within the line, and always 1.
+        let place = format!(" at line {} column {}", error.line(), error.column());
+        let text = error.to_string();
+        BadLine::Fault(LineFault::NotATrial {
+            line: number,
+            column: error.column().max(1),
+            problem: text.strip_suffix(&place).unwrap_or(&text).to_owned(),
+        })
     };
     let head: Head = serde_json::from_slice(line).map_err(bad)?;
     if head.schema > SCHEMA_VERSION {
-        return Err(RecordError::NewerSchema {
-            path: path.to_owned(),
-            found: head.schema,
-            known: SCHEMA_VERSION,
-            needs: format!("a sweep that reads schema {} (line {number})", head.schema),
-        });
+        return Err(BadLine::Newer(head.schema));
     }
     serde_json::from_slice(line).map_err(bad)
+}
+
+fn newer(path: &Path, schema: u32, line: usize) -> RecordError {
+    RecordError::NewerSchema {
+        path: path.to_owned(),
+        found: schema,
+        known: SCHEMA_VERSION,
+        needs: format!("a sweep that reads schema {schema} (line {line})"),
+    }
 }
 
 /// The file, open for appending.
@@ -181,7 +210,15 @@ impl TrialLog {
             io::Error::other(what)
         })?;
         // JSON has no NaN: a figure that slipped through as one is written as null and could never be read again.
-        parse_line(&self.path, self.trials + 1, &line)?;
+        let number = self.trials + 1;
+        parse_line(&line, number).map_err(|bad| match bad {
+            BadLine::Newer(schema) => newer(&self.path, schema, number),
+            BadLine::Fault(fault) => RecordError::BadLines {
+                path: self.path.clone(),
+                faults: vec![fault],
+                more: 0,
+            },
+        })?;
         line.push(b'\n');
         if let Err(e) = self
             .file

@@ -7,6 +7,7 @@ use crate::plan;
 use crate::runner::{self, Needs};
 use crate::runtime::{Engine, EngineFacts, Owner};
 use crate::tools;
+use crate::units::counted;
 
 /// One line of the answer.
 struct Finding {
@@ -50,7 +51,10 @@ impl Findings {
         if faults > 0 {
             return Err(Failure::new(
                 3,
-                format!("{faults} fault(s): this machine cannot run the matrix"),
+                format!(
+                    "{}: this machine cannot run the matrix",
+                    counted(faults, "fault")
+                ),
             ));
         }
         print_line("this machine can run the matrix")
@@ -64,9 +68,9 @@ pub(super) async fn check(args: CheckArgs) -> Result<u8, Failure> {
     findings.ok(
         "matrix",
         format!(
-            "{} cells, {} trials, about {}",
-            plan.cells.len(),
-            plan.trials.len(),
+            "{}, {}, about {}",
+            counted(plan.cells.len(), "cell"),
+            counted(plan.trials.len(), "trial"),
             crate::progress::seconds(plan.estimate.secs_f64())
         ),
     );

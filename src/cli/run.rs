@@ -16,6 +16,7 @@ use crate::report;
 use crate::runner::{self, RunEnd, RunError, RunOptions, Stopped, Target};
 use crate::runtime::{Engine, ImportRequest};
 use crate::spec::{self, Matrix, Override};
+use crate::units::counted;
 
 /// Cells and trials that `plan` lists.
 const PLAN_ROWS: usize = 40;
@@ -56,8 +57,8 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     }
     print_line(report::table(&folder.manifest().map_err(failed)?, &trials.records).trim_end())?;
     print_line(&format!(
-        "\n{} files made again in {}",
-        files.len(),
+        "\n{} made again in {}",
+        counted(files.len(), "file"),
         folder.path().display()
     ))
 }

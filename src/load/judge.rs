@@ -1,6 +1,7 @@
 //! Was the generator the bottleneck? Pure: bounds against what was measured.
 
 use super::report::{Bottleneck, BottleneckKind, ErrorClass, LoadReport};
+use crate::units::counted;
 
 /// Share of the offered requests that may be missed by the generator's own fault. A time slice of somebody else at the
 /// window's end is a few milliseconds of some seconds; a generator that cannot keep up misses far more.
@@ -132,7 +133,10 @@ fn exhausted(
     .sum::<u64>();
     (count > 0).then(|| Bottleneck {
         kind,
-        detail: format!("{count} connections could not be opened for want of {what}"),
+        detail: format!(
+            "{} could not be opened for want of {what}",
+            counted(count, "connection")
+        ),
     })
 }
 

@@ -9,6 +9,7 @@ use super::Plan;
 use crate::record::trial::{Control, Factor};
 use crate::spec::Matrix;
 use crate::units::Micros;
+use crate::units::counted;
 
 /// The plan as JSON.
 #[derive(Debug, Clone, Serialize)]
@@ -178,13 +179,6 @@ impl Plan {
             0 => lines.join("\n"),
             n => format!("{}\n and {} more", lines.join("\n"), counted(n, "cell")),
         }
-    }
-}
-
-fn counted(n: usize, what: &str) -> String {
-    match n {
-        1 => format!("1 {what}"),
-        n => format!("{n} {what}s"),
     }
 }
 

@@ -92,7 +92,8 @@ impl Progress for Bars {
                 self.print(event);
                 self.sweep.set_length(*trials);
                 self.sweep.set_position(*finished_before);
-                self.sweep.set_style(style(SWEEP));
+                let noun = if *trials == 1 { "trial" } else { "trials" };
+                self.sweep.set_style(style(&SWEEP.replace("trials", noun)));
                 let left = trials.saturating_sub(*finished_before);
                 *self.pace() = Some(Pace::new(*eta_s, left, Instant::now()));
                 self.show_time_left();

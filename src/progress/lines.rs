@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use super::{Event, Progress, TrialSummary, printable};
 use crate::record::trial::TrialStatus;
+use crate::units::counted;
 
 /// Plain text, one line a trial.
 pub struct PlainLines<W: Write + Send> {
@@ -74,7 +75,8 @@ pub(super) fn plain(event: &Event) -> Option<String> {
             };
             let eta = seconds(*eta_s);
             Some(format!(
-                "run {run}: {trials} trials{before}, about {eta}; results in {}",
+                "run {run}: {}{before}, about {eta}; results in {}",
+                counted(*trials, "trial"),
                 printable(results)
             ))
         }

@@ -2,6 +2,7 @@
 
 use super::analysis::Analysis;
 use crate::record::manifest::Manifest;
+use crate::units::counted;
 use crate::verdict::words::{bytes, count};
 
 /// Name and value of each fact about run, host, engine and images.
@@ -30,10 +31,13 @@ pub fn facts(manifest: &Manifest) -> Vec<(&'static str, String)> {
         (
             "host",
             format!(
-                "{}, kernel {}, {} CPUs ({}), {} memory, {} swap, cgroup v{}",
+                "{}, kernel {}, {} ({}), {} memory, {} swap, cgroup v{}",
                 text(&host.os),
                 text(&host.kernel),
-                number(host.cpus, count),
+                match host.cpus {
+                    Some(1) => "1 CPU".to_owned(),
+                    cpus => format!("{} CPUs", number(cpus, count)),
+                },
                 text(&host.cpu_model),
                 number(host.memory_bytes, bytes),
                 number(host.swap_bytes, bytes),
@@ -85,10 +89,10 @@ pub fn method(analysis: &Analysis<'_>) -> String {
         methods.join(", ")
     };
     format!(
-        "Medians of {} repetitions with 95 % confidence intervals ({methods}). Latencies are the client's, from the \
+        "Medians of {} with 95 % confidence intervals ({methods}). Latencies are the client's, from the \
          intended send time; only the measured window counts; requests that failed are in no latency. Cells ran in \
          seeded random order within blocks, controls in every block. Every number is in summary.csv and trials.csv, \
          whose columns docs/columns.md explains; docs/verdicts.md explains the verdicts.",
-        analysis.manifest.repetitions
+        counted(analysis.manifest.repetitions, "repetition")
     )
 }

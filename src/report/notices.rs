@@ -6,6 +6,7 @@ use super::analysis::{CellReport, Judged};
 use crate::record::derived;
 use crate::record::manifest::Manifest;
 use crate::stats::Sample;
+use crate::units::counted;
 use crate::verdict::validity;
 use crate::verdict::words::percent;
 
@@ -36,7 +37,10 @@ pub(super) fn across_trials(trials: &[Judged<'_>], cells: &[CellReport]) -> Vec<
     if let Some(first) = failing.first() {
         let more = failing.len() - 1;
         let more = if more > 0 {
-            format!(" and {more} more cells")
+            format!(
+                " and {more} more {}",
+                if more == 1 { "cell" } else { "cells" }
+            )
         } else {
             String::new()
         };
@@ -58,8 +62,8 @@ pub(super) fn across_trials(trials: &[Judged<'_>], cells: &[CellReport]) -> Vec<
             .count();
         if off > 0 {
             notices.push(format!(
-                "the CPU frequency of {off} of {} trials was more than {} away from the median of {:.2} GHz",
-                sample.n(),
+                "the CPU frequency of {off} of {} was more than {} away from the median of {:.2} GHz",
+                counted(sample.n(), "trial"),
                 percent(FREQUENCY_SHARE),
                 median / 1e6
             ));
@@ -89,7 +93,11 @@ fn gaps(trials: &[Judged<'_>]) -> Vec<String> {
         } else {
             "skipped or lost"
         };
-        format!("probe {name}: up to {most} of {samples} samples {why} ({count} trials)")
+        format!(
+            "probe {name}: up to {most} of {} {why} ({})",
+            counted(samples, "sample"),
+            counted(count, "trial")
+        )
     };
     by_probe.into_iter().map(text).collect()
 }

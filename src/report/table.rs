@@ -9,6 +9,7 @@ use super::summary::Summary;
 use super::text::plain;
 use crate::record::columns::control_name;
 use crate::record::trial::{Control, FailureKind, TrialStatus};
+use crate::units::counted;
 use crate::verdict::Verdict;
 use crate::verdict::words::{count, ms, percent, significant};
 
@@ -199,8 +200,8 @@ fn legend(analysis: &Analysis<'_>) -> String {
         .filter_map(|f| Some(format!("{}={}", plain(&f.name), plain(f.levels.first()?))))
         .collect();
     let mut text = format!(
-        "Medians of {} repetitions; latencies in ms at the client (hs: whole handshake of a new connection, to its first byte); accept: largest depth of the accept queue.",
-        analysis.manifest.repetitions
+        "Medians of {}; latencies in ms at the client (hs: whole handshake of a new connection, to its first byte); accept: largest depth of the accept queue.",
+        counted(analysis.manifest.repetitions, "repetition")
     );
     if !constant.is_empty() {
         text.push_str(&format!(" Everywhere: {}.", constant.join(", ")));
@@ -227,7 +228,12 @@ fn left_out_shortly(analysis: &Analysis<'_>) -> Vec<String> {
         }
     }));
     if more > 0 {
-        lines.push(format!("  {more} more reasons are in report.md."));
+        let what = if more == 1 {
+            "reason is"
+        } else {
+            "reasons are"
+        };
+        lines.push(format!("  {more} more {what} in report.md."));
     }
     lines
 }
@@ -247,7 +253,8 @@ pub(crate) fn left_out(analysis: &Analysis<'_>) -> Vec<String> {
     let planned = usize::try_from(analysis.manifest.planned_trials).unwrap_or(usize::MAX);
     let mut lines = Vec::new();
     if planned > ended {
-        lines.push(format!("Not run: {} of {planned} trials.", planned - ended));
+        let of = counted(planned, "trial");
+        lines.push(format!("Not run: {} of {of}.", planned - ended));
     }
     for (what, number) in [
         (
@@ -264,7 +271,8 @@ pub(crate) fn left_out(analysis: &Analysis<'_>) -> Vec<String> {
         ),
     ] {
         if number > 0 {
-            lines.push(format!("{what}: {number} of {ended} trials."));
+            let of = counted(ended, "trial");
+            lines.push(format!("{what}: {number} of {of}."));
         }
     }
     lines.extend(grouped_reasons(analysis));

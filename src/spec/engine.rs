@@ -13,13 +13,17 @@ impl Matrix {
         let mut faults = Faults::default();
         // A count of CPUs is small and whole, or at least a whole number of thousandths.
         let engine = MilliCpus((cpus.max(0.0) * 1000.0).round() as u64);
+        let has = match engine {
+            MilliCpus(1000) => "1 CPU".to_owned(),
+            _ => format!("{engine} CPUs"),
+        };
         self.each_value("limits.cpu", &mut |settings, at| {
             let Some(cpu) = settings.limits.cpu.filter(|cpu| *cpu > engine) else {
                 return;
             };
             faults.add(
                 at,
-                format!("cpu {cpu} is above the {engine} CPUs of the engine's machine"),
+                format!("cpu {cpu} is above the {has} of the engine's machine"),
                 format!("give at most \"{engine}\", or run on a larger machine"),
             );
         });
@@ -39,9 +43,7 @@ impl Matrix {
                 };
                 faults.add(
                     at,
-                    format!(
-                        "{path} names CPU {highest}, but the engine's machine has {engine} CPUs"
-                    ),
+                    format!("{path} names CPU {highest}, but the engine's machine has {has}"),
                     format!("give CPUs below {engine}, counted from 0"),
                 );
             });

@@ -12,6 +12,7 @@ use super::sections::{Draft, shown};
 use super::suggest;
 use super::text::shortened;
 use crate::record::trial::Control;
+use crate::units::counted;
 
 /// A factor and its levels, in the order of the file.
 #[derive(Debug, Clone, Serialize)]
@@ -240,8 +241,10 @@ pub(super) fn check_size(draft: &Draft, faults: &mut Faults) {
     }
     let amount = match (cells, trials) {
         (Some(cells), Some(trials)) => format!(
-            "{trials} trials ({cells} cells with controls, {} repetitions)",
-            draft.repetitions
+            "{} ({} with controls, {})",
+            counted(trials, "trial"),
+            counted(cells, "cell"),
+            counted(draft.repetitions, "repetition")
         ),
         _ => "more trials than can be counted".to_owned(),
     };

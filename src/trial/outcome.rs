@@ -2,6 +2,7 @@
 
 use crate::agent::job::{AgentOutcome, AgentResult};
 use crate::record::trial::{ContainerEnd, FailureKind, TrialStatus};
+use crate::units::counted;
 
 /// Exit code of a process that SIGKILL ended, whoever sent it.
 const SIGKILLED: i64 = 128 + 9;
@@ -119,11 +120,16 @@ pub fn of_agent_result(
 fn not_ready(result: &AgentResult, ready_deadline_s: f64) -> String {
     let counters = result.probe.counters_last.as_ref();
     let faults = match counters.and_then(|c| c.pgmajfault) {
-        Some(n) => format!("{n} major faults"),
+        Some(n) => counted(n, "major fault"),
         None => "major faults unknown".to_owned(),
     };
     let throttled = match counters.and_then(|c| Some((c.nr_throttled?, c.nr_periods?))) {
-        Some((throttled, periods)) => format!(", throttled in {throttled} of {periods} periods"),
+        Some((throttled, periods)) => {
+            format!(
+                ", throttled in {throttled} of {}",
+                counted(periods, "period")
+            )
+        }
         None => String::new(),
     };
     format!(

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::words::{ms, percent, significant};
 use super::{Judgement, Verdict};
 use crate::stats::{ConfidenceInterval, Estimate};
+use crate::units::counted;
 
 /// A cell's medians that its verdict rests on. `None`: no valid repetition has the value.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -88,7 +89,7 @@ pub fn judge_cell(trials: &[&Judgement], numbers: &CellNumbers) -> Option<Judgem
         .iter()
         .find(|j| j.verdict == verdict && j.uncertain == uncertain);
     let own = representative.map_or_else(Vec::new, |j| j.evidence.clone());
-    let votes = format!("{count} of {} repetitions", usable.len());
+    let votes = format!("{count} of {}", counted(usable.len(), "repetition"));
     let resource = matches!(verdict, Verdict::Cpu | Verdict::Memory | Verdict::Swap);
     if !resource {
         let fine = verdict == Verdict::Ok && !uncertain;

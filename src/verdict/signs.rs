@@ -104,10 +104,13 @@ pub(super) fn silent(trial: &TrialRecord) -> Signs {
     if load.scheduled == 0 || derived::answered(load) > 0 {
         return None;
     }
-    let signs = vec![format!(
-        "alive, but none of {} requests was answered",
-        count(load.scheduled as f64)
-    )];
+    let signs = vec![match load.scheduled {
+        1 => "alive, but the only request was not answered".to_owned(),
+        n => format!(
+            "alive, but none of {} requests was answered",
+            count(n as f64)
+        ),
+    }];
     Some(with_stalls(trial, signs))
 }
 
@@ -171,11 +174,13 @@ pub(super) fn accept_overflow(trial: &TrialRecord) -> Signs {
         signs.push(format!("depth up to {} of {}", count(depth), count(limit)));
     }
     let retried: u64 = load.handshake.syn_retries.range(1..).map(|(_, n)| n).sum();
-    if retried > 0 {
-        signs.push(format!(
+    match retried {
+        0 => {}
+        1 => signs.push("1 connection sent its SYN again".to_owned()),
+        n => signs.push(format!(
             "{} connections sent their SYN again",
-            count(retried as f64)
-        ));
+            count(n as f64)
+        )),
     }
     Some(signs)
 }

@@ -222,7 +222,10 @@ fn handshakes(b: &mut Builder) {
             format!("handshake_syn_retries_{retries}"),
             "count",
             Kind::Count,
-            format!("New connections whose SYN was sent again {retries} times."),
+            format!(
+                "New connections whose SYN was sent again {}.",
+                crate::units::counted(retries, "time")
+            ),
             of(move |l| l.handshake.syn_retries.get(&retries).copied().unwrap_or(0)),
         );
     }

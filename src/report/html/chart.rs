@@ -42,7 +42,12 @@ pub(super) fn section(analysis: &Analysis<'_>, title: &str, column: &str) -> Str
     }
     let more = facets.len().saturating_sub(MAX_CHARTS);
     let more = if more > 0 {
-        format!(" {more} more combinations are in the table.")
+        let what = if more == 1 {
+            "combination is"
+        } else {
+            "combinations are"
+        };
+        format!(" {more} more {what} in the table.")
     } else {
         String::new()
     };

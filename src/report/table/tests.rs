@@ -65,6 +65,18 @@ fn many_factors_and_long_levels_still_fit() {
 }
 
 #[test]
+fn one_is_not_many() {
+    let mut lost = sample::valid(Shape::limited(250, 64), 1);
+    lost.status = TrialStatus::Invalid;
+    let mut manifest = sample::manifest(std::slice::from_ref(&lost));
+    manifest.repetitions = 1;
+    manifest.planned_trials = 1;
+    let text = render(&analyse(&manifest, &[lost]));
+    assert!(text.contains("Medians of 1 repetition;"), "{text}");
+    assert!(text.contains(": 1 of 1 trial."), "{text}");
+}
+
+#[test]
 fn nothing_run_yet() {
     let (manifest, _) = sample::quick_run();
     insta::assert_snapshot!(render(&analyse(&manifest, &[])));

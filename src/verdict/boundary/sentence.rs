@@ -24,8 +24,13 @@ pub(super) fn headline(
     let mut sentences = Vec::new();
     if invalid > 0 {
         let of = cells.len() + invalid;
+        let (is, tells) = if invalid == 1 {
+            ("is", "tells")
+        } else {
+            ("are", "tell")
+        };
         sentences.push(format!(
-            "{invalid} of {of} cells are invalid and tell nothing."
+            "{invalid} of {of} cells {is} invalid and {tells} nothing."
         ));
     }
     let verdict = first.judgement.verdict;
@@ -129,8 +134,9 @@ fn with_effect(axis: &Axis, axes: &[Axis], cells: &[JudgedCell<'_>]) -> Vec<Stri
         .map(|(change, members)| sentence(axis, axes, change, members, everywhere, cells))
         .collect();
     if let Some(more) = groups.len().checked_sub(MAX_SENTENCES).filter(|&m| m > 0) {
+        let what = if more == 1 { "boundary" } else { "boundaries" };
         sentences.push(format!(
-            "{}: {more} more boundaries, see the table.",
+            "{}: {more} more {what}, see the table.",
             axis.factor
         ));
     }
@@ -165,7 +171,11 @@ fn sentence(
         // The count of repetitions and the ratio stand in the reports.
         let evidence = cell.judgement.evidence.iter().map(String::as_str);
         let evidence: Vec<&str> = evidence
-            .filter(|e| !e.ends_with("repetitions") && !e.contains("× unlimited ["))
+            .filter(|e| {
+                !e.ends_with("repetitions")
+                    && !e.ends_with("repetition")
+                    && !e.contains("× unlimited [")
+            })
             .collect();
         if !evidence.is_empty() {
             text.push_str(&format!(": {}", evidence.join(", ")));

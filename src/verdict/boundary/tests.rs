@@ -217,7 +217,7 @@ fn an_invalid_cell_is_a_gap_and_no_boundary() {
     assert_eq!(
         boundary.headline,
         [
-            "1 of 3 cells are invalid and tell nothing.",
+            "1 of 3 cells is invalid and tells nothing.",
             "cpu = 250m: the CPU limit dominates: evidence of 250m/64Mi."
         ]
     );

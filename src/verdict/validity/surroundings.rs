@@ -7,6 +7,7 @@ use crate::record::columns::proxy_concurrency;
 use crate::record::derived::{self, COLD_FILE_BYTES, PageCacheFound};
 use crate::record::trial::{Control, TrialRecord};
 use crate::spec::settings::PageCache;
+use crate::units::counted;
 
 /// Share of CPU time that a hypervisor may take.
 pub const STEAL_SHARE: f64 = 0.01;
@@ -81,8 +82,9 @@ fn generator(trial: &TrialRecord, load: &LoadReport, findings: &mut Findings) {
         let failed = count(&load.errors) + count(&load.handshake.errors);
         if failed > 0 && load.bottlenecks.iter().all(|b| b.kind != kind) {
             findings.reason(format!(
-                "generator: {}: {failed} times",
-                bottleneck_name(kind)
+                "generator: {}: {}",
+                bottleneck_name(kind),
+                counted(failed, "time")
             ));
         }
     }

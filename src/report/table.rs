@@ -286,6 +286,8 @@ fn grouped_reasons(analysis: &Analysis<'_>) -> Vec<String> {
         first: &'a str,
         cells: Vec<&'a str>,
         trials: usize,
+        /// In their numbers too.
+        alike: bool,
     }
     let mut groups: Vec<Group<'_>> = Vec::new();
     let lost = analysis
@@ -306,25 +308,32 @@ fn grouped_reasons(analysis: &Analysis<'_>) -> Vec<String> {
                     first: reason,
                     cells: Vec::new(),
                     trials: 0,
+                    alike: true,
                 });
                 let last = groups.len() - 1;
                 &mut groups[last]
             }
         };
         group.trials += 1;
+        group.alike &= group.first == reason;
         if !group.cells.contains(&trial.cell.as_str()) {
             group.cells.push(&trial.cell);
         }
     }
     let text = |group: &Group<'_>| {
         let mut place = plain(group.cells[0]).into_owned();
-        if group.cells.len() > 1 {
-            place.push_str(&format!(" and {} more", group.cells.len() - 1));
+        let more = group.cells.len() - 1;
+        if more > 0 {
+            place.push_str(&format!(
+                " and {more} more {}",
+                if more == 1 { "cell" } else { "cells" }
+            ));
         }
-        let trials = if group.trials > 1 {
-            format!(" ({} trials)", group.trials)
-        } else {
-            String::new()
+        // The figures are one trial's, and must not be read as those of all.
+        let trials = match (group.trials, group.alike) {
+            (1, _) => String::new(),
+            (n, true) => format!(" ({n} trials)"),
+            (n, false) => format!(" ({n} trials, each with its own figures; the first)"),
         };
         format!("  {place}{trials}: {}", plain(group.first))
     };

@@ -77,6 +77,25 @@ fn one_is_not_many() {
 }
 
 #[test]
+fn the_figures_of_one_trial_are_not_told_of_others() {
+    let (_, mut records) = sample::quick_run();
+    for (index, steal) in [(0, "3.4"), (1, "7.0")] {
+        records[index].status = TrialStatus::Invalid;
+        records[index].reasons = vec![
+            format!("noise: the hypervisor took {steal} % of the CPU time (bound 1 %)"),
+            "limits unknown".to_owned(),
+        ];
+    }
+    let manifest = sample::manifest(&records);
+    let lines = left_out(&analyse(&manifest, &records));
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    Invalid, left out of the medians: 2 of 18 trials.
+      direct and 1 more cell (2 trials, each with its own figures; the first): noise: the hypervisor took 3.4 % of the CPU time (bound 1 %)
+      direct and 1 more cell (2 trials): limits unknown
+    ");
+}
+
+#[test]
 fn nothing_run_yet() {
     let (manifest, _) = sample::quick_run();
     insta::assert_snapshot!(render(&analyse(&manifest, &[])));

@@ -53,26 +53,25 @@ pub(super) fn headline(
     sentences
 }
 
+/// `gaps`: there are invalid cells, too.
 fn one_verdict(first: &JudgedCell<'_>, cells: &[JudgedCell<'_>], gaps: bool) -> String {
-    let every = if gaps {
-        "every other cell"
-    } else {
-        "every cell"
-    };
     let number = cells.len();
-    if first.judgement.verdict == Verdict::Ok {
-        let whole = if number == 1 {
-            "The cell is ok"
-        } else {
-            if gaps {
-                "Every other cell is ok"
-            } else {
-                "Every cell is ok"
-            }
+    let verdict = first.judgement.verdict;
+    if verdict == Verdict::Ok {
+        let whole = match (number, gaps) {
+            (1, false) => "The cell is ok",
+            (1, true) => "The other cell is ok",
+            (_, false) => "Every cell is ok",
+            (_, true) => "Every other cell is ok",
         };
         let mut unclear = cells.iter().filter(|c| c.judgement.uncertain);
         let Some(one) = unclear.next() else {
-            return format!("{whole}: no limit of this matrix has an effect.");
+            // Of an invalid cell it is not known.
+            return match (number, gaps) {
+                (_, false) => format!("{whole}: no limit of this matrix has an effect."),
+                (1, true) => format!("{whole}: its limits have no effect."),
+                (_, true) => format!("{whole}: no limit has an effect there."),
+            };
         };
         let evidence = one.judgement.evidence.join(", ");
         let unclear = 1 + unclear.count();
@@ -81,16 +80,15 @@ fn one_verdict(first: &JudgedCell<'_>, cells: &[JudgedCell<'_>], gaps: bool) -> 
             "{whole}, but {unclear} of {number} {verb} not explained (ok?): {evidence}."
         );
     }
-    let place = if number == 1 {
-        String::new()
-    } else {
-        format!(" in {every}; at {}", words(first.factors.iter()))
-    };
+    let place = words(first.factors.iter());
+    let meaning = meaning(verdict);
     let evidence = first.judgement.evidence.join(", ");
-    format!(
-        "Always: {}{place}: {evidence}.",
-        meaning(first.judgement.verdict)
-    )
+    match (number, gaps) {
+        (1, false) => format!("Always: {meaning}: {evidence}."),
+        (1, true) => format!("In the other cell, at {place}: {meaning}: {evidence}."),
+        (_, false) => format!("Always: {meaning} in every cell; at {place}: {evidence}."),
+        (_, true) => format!("In every other cell: {meaning}; at {place}: {evidence}."),
+    }
 }
 
 fn without_effect(axis: &Axis) -> String {

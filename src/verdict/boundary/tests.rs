@@ -207,6 +207,28 @@ fn one_verdict_everywhere_and_none_at_all() {
 }
 
 #[test]
+fn one_verdict_beside_invalid_cells_is_not_that_of_all() {
+    let headline =
+        |cells: &[(&str, &str, Verdict)]| Cells::new(cells).boundary().headline.join("\n");
+    insta::assert_snapshot!(headline(&[("50m", "64Mi", Invalid), ("100m", "64Mi", Cpu)]), @r"
+    1 of 2 cells is invalid and tells nothing.
+    In the other cell, at cpu 100m, memory 64Mi, swap 0: the CPU limit dominates: evidence of 100m/64Mi, 3 of 3 repetitions.
+    ");
+    insta::assert_snapshot!(headline(&[("50m", "64Mi", Invalid), ("100m", "64Mi", Cpu), ("200m", "64Mi", Cpu)]), @r"
+    1 of 3 cells is invalid and tells nothing.
+    In every other cell: the CPU limit dominates; at cpu 100m, memory 64Mi, swap 0: evidence of 100m/64Mi, 3 of 3 repetitions.
+    ");
+    insta::assert_snapshot!(headline(&[("50m", "64Mi", Invalid), ("70m", "64Mi", Invalid), ("1", "64Mi", Ok)]), @r"
+    2 of 3 cells are invalid and tell nothing.
+    The other cell is ok: its limits have no effect.
+    ");
+    insta::assert_snapshot!(headline(&[("50m", "64Mi", Invalid), ("1", "64Mi", Ok), ("2", "64Mi", Ok)]), @r"
+    1 of 3 cells is invalid and tells nothing.
+    Every other cell is ok: no limit has an effect there.
+    ");
+}
+
+#[test]
 fn an_invalid_cell_is_a_gap_and_no_boundary() {
     let boundary = Cells::new(&[
         ("250m", "64Mi", Cpu),

@@ -27,3 +27,4 @@ pub mod tools;
 pub mod trial;
 pub mod units;
 pub mod verdict;
+mod wrap;

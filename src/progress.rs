@@ -112,6 +112,12 @@ impl TrialSummary {
     }
 }
 
+/// Columns of the terminal behind a stream; `None` where there is none, or it does not tell.
+pub(crate) fn columns(stream: impl std::os::fd::AsFd) -> Option<u16> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
+    Some(size.ws_col).filter(|columns| *columns > 0)
+}
+
 /// Takes events.
 pub trait Progress: Send + Sync {
     /// One event, in order.

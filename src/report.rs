@@ -20,10 +20,10 @@ pub mod summary;
 pub mod table;
 pub mod text;
 
-/// The table for a terminal, with headline, what was left out, and notices.
+/// The table for a terminal of this many columns, with headline, what was left out, and notices.
 #[must_use]
-pub fn table(manifest: &Manifest, trials: &[TrialRecord]) -> String {
-    table::render(&analysis::analyse(manifest, trials))
+pub fn table(manifest: &Manifest, trials: &[TrialRecord], width: u16) -> String {
+    table::render(&analysis::analyse(manifest, trials), width)
 }
 
 /// Writes every derived file of a results folder again, each atomically, from its manifest and its trials alone; tells

@@ -63,8 +63,6 @@ pub struct RunEnd {
     pub stopped: Option<Stopped>,
     /// Trials that are not valid, in the whole folder.
     pub not_valid: u64,
-    /// The table for a terminal.
-    pub table: String,
 }
 
 /// Why a run ended early.
@@ -197,13 +195,12 @@ impl Prepared<'_> {
         // Whatever ended the walk, the derived files show what there is.
         let finished = self.finish(&folder, manifest, &stopped, progress, started);
         stopped.and_then(|stopped| {
-            let (tally, table) = finished?;
+            let tally = finished?;
             let not_valid = tally.invalid + tally.failed;
             Ok(RunEnd {
                 folder: folder.folder().path().to_owned(),
                 stopped,
                 not_valid,
-                table,
             })
         })
     }
@@ -237,14 +234,13 @@ impl Prepared<'_> {
         stopped: &Result<Option<Stopped>, RunError>,
         progress: &dyn Progress,
         started: Instant,
-    ) -> Result<(trials::Tally, String), RunError> {
+    ) -> Result<trials::Tally, RunError> {
         let now = jiff::Timestamp::now().to_string();
         manifest.updated_at.clone_from(&now);
         manifest.finished_at = matches!(stopped, Ok(None)).then_some(now);
         folder.write_manifest(&manifest)?;
         crate::report::rebuild(folder.folder())?;
         let records = folder.folder().trials()?.records;
-        let table = crate::report::table(&manifest, &records);
         let tally = trials::Tally::of(&records, self.plan);
         progress.event(&Event::RunEnded {
             valid: tally.valid,
@@ -253,7 +249,7 @@ impl Prepared<'_> {
             not_run: tally.not_run,
             wall_s: started.elapsed().as_secs_f64(),
         });
-        Ok((tally, table))
+        Ok(tally)
     }
 }
 

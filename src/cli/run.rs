@@ -10,8 +10,9 @@ use super::signals::Signals;
 use super::{Failure, print_line};
 use crate::image::{self, Extra};
 use crate::plan;
-use crate::progress::{Bars, JsonLines, PlainLines, Progress, Quiet, printable};
-use crate::record::Folder;
+use crate::progress::{Bars, JsonLines, PlainLines, Progress, Quiet, columns, printable};
+use crate::record::manifest::Manifest;
+use crate::record::{Folder, Trials};
 use crate::report;
 use crate::runner::{self, RunEnd, RunError, RunOptions, Stopped, Target};
 use crate::runtime::{Engine, ImportRequest};
@@ -55,12 +56,19 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     for notice in &trials.notices {
         say(&format!("notice: {notice}"));
     }
-    print_line(report::table(&folder.manifest().map_err(failed)?, &trials.records).trim_end())?;
+    let manifest = folder.manifest().map_err(failed)?;
+    print_line(table(&manifest, &trials).trim_end())?;
     print_line(&format!(
         "\n{} made again in {}",
         counted(files.len(), "file"),
         folder.path().display()
     ))
+}
+
+/// The table, as wide as the terminal that shows it.
+fn table(manifest: &Manifest, trials: &Trials) -> String {
+    let width = columns(std::io::stdout()).unwrap_or(report::table::WIDTH);
+    report::table(manifest, &trials.records, width)
 }
 
 pub(super) async fn run(args: RunArgs) -> Result<u8, Failure> {
@@ -112,7 +120,11 @@ fn conclude(args: &RunArgs, ended: Result<RunEnd, RunError>) -> Result<u8, Failu
         Err(error) => return Err(Failure::new(error.exit_code(), error)),
     };
     if !args.json {
-        print_line(end.table.trim_end())?;
+        let failed = |e| Failure::new(3, e);
+        let folder = Folder::open(&end.folder).map_err(failed)?;
+        let manifest = folder.manifest().map_err(failed)?;
+        let trials = folder.trials().map_err(failed)?;
+        print_line(table(&manifest, &trials).trim_end())?;
         print_line(&format!("\nresults: {}", end.folder.display()))?;
     }
     match end.stopped {

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::lines::{plain, seconds, trial_line};
-use super::{Event, Progress, printable};
+use super::{Event, Progress, columns, printable};
 use crate::agent::job::Phase;
+use crate::wrap::push_wrapped;
 
 /// Two lines at the bottom of the terminal; finished trials scroll above them.
 pub struct Bars {
@@ -119,7 +120,7 @@ impl Progress for Bars {
                 self.show_time_left();
             }
             Event::TrialEnded(summary) => {
-                let _ = self.all.println(trial_line(summary));
+                self.print_line(&trial_line(summary));
                 self.sweep.inc(1);
                 if let Some(pace) = self.pace().as_mut() {
                     pace.trial_ended(Instant::now());
@@ -138,8 +139,16 @@ impl Progress for Bars {
 impl Bars {
     fn print(&self, event: &Event) {
         if let Some(line) = plain(event) {
-            let _ = self.all.println(line);
+            self.print_line(&line);
         }
+    }
+
+    /// Wrapped between words, where the terminal itself would cut them.
+    fn print_line(&self, line: &str) {
+        let mut wrapped = String::new();
+        let width = columns(std::io::stderr()).map_or(usize::MAX, usize::from);
+        push_wrapped(&mut wrapped, line, width);
+        let _ = self.all.println(wrapped.trim_end());
     }
 
     fn pace(&self) -> std::sync::MutexGuard<'_, Option<Pace>> {

@@ -1,42 +1,64 @@
-//! The table that people read first, for a terminal of 120 columns.
+//! The table that people read first, as wide as the terminal, but at most 120 columns.
 
 mod layout;
+mod left_out;
 
 use layout::Layout;
+pub(crate) use left_out::left_out;
+use left_out::left_out_shortly;
 
-use super::analysis::{Analysis, CellReport, Judged};
+use super::analysis::{Analysis, CellReport};
 use super::summary::Summary;
 use super::text::plain;
 use crate::record::columns::control_name;
-use crate::record::trial::{Control, FailureKind, TrialStatus};
+use crate::record::trial::Control;
 use crate::units::counted;
 use crate::verdict::Verdict;
 use crate::verdict::words::{count, ms, percent, significant};
+use crate::wrap::push_wrapped;
 
-/// Width that the table fits.
+/// Width of the table where no terminal is narrower.
 pub const WIDTH: u16 = 120;
+/// Nothing fits a terminal that is narrower still.
+const NARROWEST: u16 = 40;
+
+/// Columns that a narrow terminal does without, the first to go first. p99 and the verdict always stay.
+const DISPENSABLE: [&str; 7] = [
+    "hs p50", "accept", "mem MiB", "p99.9 ms", "errors", "hs p99", "thrott.",
+];
+/// Labels are cut to this before a column goes, and shorter only when none is left to go.
+const READABLE_LABEL: usize = 12;
+const SHORTEST_LABEL: usize = 6;
 
 /// Nothing was measured, or it does not apply.
 const NOTHING: &str = "–";
 
-/// The whole report for a terminal: headline, table, what was left out, notices. No colours, no control characters.
+/// The whole report for a terminal of this many columns: headline, table, what was left out, notices. No colours, no
+/// control characters.
 #[must_use]
-pub fn render(analysis: &Analysis<'_>) -> String {
+pub fn render(analysis: &Analysis<'_>, width: u16) -> String {
+    let width = usize::from(width.clamp(NARROWEST, WIDTH));
     let mut out = String::new();
     for sentence in &analysis.boundary.headline {
-        push_wrapped(&mut out, "", &plain(sentence));
+        push_wrapped(&mut out, &plain(sentence), width);
     }
     if !analysis.boundary.headline.is_empty() {
         out.push('\n');
     }
-    out.push_str(&table(analysis));
+    let (table, missing) = table(analysis, width);
+    out.push_str(&table);
     out.push('\n');
-    out.push_str(&legend(analysis));
+    push_wrapped(&mut out, &legend(analysis), width);
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        let line = format!("Not shown in {width} columns: {missing}; report.md has them.");
+        push_wrapped(&mut out, &line, width);
+    }
     for line in left_out_shortly(analysis) {
-        push_wrapped(&mut out, "", &line);
+        push_wrapped(&mut out, &line, width);
     }
     for notice in &analysis.notices {
-        push_wrapped(&mut out, "Note: ", &plain(notice));
+        push_wrapped(&mut out, &format!("Note: {}", plain(notice)), width);
     }
     out
 }
@@ -56,7 +78,8 @@ pub(crate) fn varied<'a>(analysis: &'a Analysis<'_>) -> Vec<&'a str> {
     }
 }
 
-fn table(analysis: &Analysis<'_>) -> String {
+/// The table, and the names of what it has no room for.
+fn table(analysis: &Analysis<'_>, width: usize) -> (String, Vec<&'static str>) {
     let factors = varied(analysis);
     let labels = factors.len().max(1);
     let build = |intervals: bool| {
@@ -70,14 +93,21 @@ fn table(analysis: &Analysis<'_>) -> String {
         Layout { rows, labels }
     };
     let full = build(true);
-    for gap in [2, 1] {
-        if full.width(gap) <= WIDTH.into() {
-            return full.render(gap);
-        }
+    if full.fits(width) {
+        return (full.render(width), Vec::new());
     }
     let mut layout = build(false);
-    layout.narrow_labels(WIDTH.into());
-    layout.render(1)
+    let mut missing = vec!["95 % intervals"];
+    layout.narrow_labels(width, READABLE_LABEL);
+    for column in DISPENSABLE {
+        if layout.fits(width) {
+            break;
+        }
+        layout.remove(column);
+        missing.push(column);
+    }
+    layout.narrow_labels(width, SHORTEST_LABEL);
+    (layout.render(width), missing)
 }
 
 fn header(factors: &[&str], intervals: bool) -> Vec<String> {
@@ -190,7 +220,6 @@ pub(crate) fn status(cell: &CellReport) -> String {
 }
 
 fn legend(analysis: &Analysis<'_>) -> String {
-    let mut out = String::new();
     let factors = varied(analysis);
     let constant: Vec<String> = analysis
         .manifest
@@ -206,163 +235,7 @@ fn legend(analysis: &Analysis<'_>) -> String {
     if !constant.is_empty() {
         text.push_str(&format!(" Everywhere: {}.", constant.join(", ")));
     }
-    push_wrapped(&mut out, "", &text);
-    out
-}
-
-/// Reasons that the terminal shows; report.md has them all.
-const MAX_REASONS: usize = 12;
-/// Longest reason that the terminal shows.
-const MAX_REASON: usize = 240;
-
-/// [`left_out`], cut to what a terminal can take.
-fn left_out_shortly(analysis: &Analysis<'_>) -> Vec<String> {
-    let (mut lines, reasons): (Vec<String>, Vec<String>) = left_out(analysis)
-        .into_iter()
-        .partition(|l| !l.starts_with(' '));
-    let more = reasons.len().saturating_sub(MAX_REASONS);
-    lines.extend(reasons.into_iter().take(MAX_REASONS).map(|reason| {
-        match reason.char_indices().nth(MAX_REASON) {
-            Some((end, _)) => format!("{}…", &reason[..end]),
-            None => reason,
-        }
-    }));
-    if more > 0 {
-        let what = if more == 1 {
-            "reason is"
-        } else {
-            "reasons are"
-        };
-        lines.push(format!("  {more} more {what} in report.md."));
-    }
-    lines
-}
-
-/// Trials that are in no median, and why, each reason once.
-pub(crate) fn left_out(analysis: &Analysis<'_>) -> Vec<String> {
-    let count =
-        |get: &dyn Fn(&Judged<'_>) -> bool| analysis.trials.iter().filter(|j| get(j)).count();
-    let ended = analysis.trials.len();
-    let spoiled = |j: &Judged<'_>| {
-        matches!(
-            j.trial.failure,
-            Some(FailureKind::Engine | FailureKind::Harness)
-        )
-    };
-    let failed = |j: &Judged<'_>| j.trial.status == TrialStatus::Failed;
-    let planned = usize::try_from(analysis.manifest.planned_trials).unwrap_or(usize::MAX);
-    let mut lines = Vec::new();
-    if planned > ended {
-        let of = counted(planned, "trial");
-        lines.push(format!("Not run: {} of {of}.", planned - ended));
-    }
-    for (what, number) in [
-        (
-            "Invalid, left out of the medians",
-            count(&|j| j.trial.status == TrialStatus::Invalid),
-        ),
-        (
-            "Failed (a finding, no latencies)",
-            count(&|j| failed(j) && !spoiled(j)),
-        ),
-        (
-            "Spoiled by the engine or by sweep itself",
-            count(&|j| failed(j) && spoiled(j)),
-        ),
-    ] {
-        if number > 0 {
-            let of = counted(ended, "trial");
-            lines.push(format!("{what}: {number} of {of}."));
-        }
-    }
-    lines.extend(grouped_reasons(analysis));
-    lines
-}
-
-/// Reasons that differ in nothing but their numbers, together: how many trials, where, and the first one's words.
-fn grouped_reasons(analysis: &Analysis<'_>) -> Vec<String> {
-    struct Group<'a> {
-        shape: String,
-        first: &'a str,
-        cells: Vec<&'a str>,
-        trials: usize,
-        /// In their numbers too.
-        alike: bool,
-    }
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    let lost = analysis
-        .trials
-        .iter()
-        .filter(|j| j.trial.status != TrialStatus::Valid);
-    for (trial, reason) in lost.flat_map(|j| j.trial.reasons.iter().map(|r| (j.trial, r))) {
-        let shape: String = reason
-            .split(|c: char| c.is_ascii_digit())
-            .filter(|p| !p.is_empty())
-            .collect();
-        let known = groups.iter().position(|g| g.shape == shape);
-        let group = match known {
-            Some(index) => &mut groups[index],
-            None => {
-                groups.push(Group {
-                    shape,
-                    first: reason,
-                    cells: Vec::new(),
-                    trials: 0,
-                    alike: true,
-                });
-                let last = groups.len() - 1;
-                &mut groups[last]
-            }
-        };
-        group.trials += 1;
-        group.alike &= group.first == reason;
-        if !group.cells.contains(&trial.cell.as_str()) {
-            group.cells.push(&trial.cell);
-        }
-    }
-    let text = |group: &Group<'_>| {
-        let mut place = plain(group.cells[0]).into_owned();
-        let more = group.cells.len() - 1;
-        if more > 0 {
-            place.push_str(&format!(
-                " and {more} more {}",
-                if more == 1 { "cell" } else { "cells" }
-            ));
-        }
-        // The figures are one trial's, and must not be read as those of all.
-        let trials = match (group.trials, group.alike) {
-            (1, _) => String::new(),
-            (n, true) => format!(" ({n} trials)"),
-            (n, false) => format!(" ({n} trials, each with its own figures; the first)"),
-        };
-        format!("  {place}{trials}: {}", plain(group.first))
-    };
-    groups.iter().map(text).collect()
-}
-
-/// Appends text wrapped at [`WIDTH`], later lines indented by two more than the first.
-fn push_wrapped(out: &mut String, prefix: &str, text: &str) {
-    let indent = text.len() - text.trim_start().len();
-    let mut line = format!("{}{prefix}", " ".repeat(indent));
-    let mut width = line.chars().count();
-    let mut first = true;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if !first && width + 1 + length > usize::from(WIDTH) {
-            out.push_str(line.trim_end());
-            out.push('\n');
-            line = " ".repeat(indent + 2);
-            width = indent + 2;
-        } else if !first {
-            line.push(' ');
-            width += 1;
-        }
-        line.push_str(word);
-        width += length;
-        first = false;
-    }
-    out.push_str(line.trim_end());
-    out.push('\n');
+    text
 }
 
 /// Whether a row is a control's.

@@ -2,8 +2,8 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// Shortest a label is cut to.
-const SHORTEST_LABEL: usize = 6;
+/// Spaces between columns, the best first.
+const GAPS: [usize; 2] = [2, 1];
 
 /// Rows of texts, the first the header. Label columns and the last one are aligned left, the rest right.
 pub(super) struct Layout {
@@ -25,16 +25,32 @@ impl Layout {
     }
 
     /// Width of the whole with this gap between columns.
-    pub(super) fn width(&self, gap: usize) -> usize {
+    fn width(&self, gap: usize) -> usize {
         let columns: usize = (0..self.columns()).map(|c| self.column_width(c)).sum();
         columns + gap * self.columns().saturating_sub(1)
     }
 
-    /// Cuts the widest labels until the whole fits, as far as they can be cut.
-    pub(super) fn narrow_labels(&mut self, width: usize) {
-        while self.width(1) > width {
+    /// Whether the whole fits, with one space between columns at least.
+    pub(super) fn fits(&self, width: usize) -> bool {
+        self.width(1) <= width
+    }
+
+    /// Removes the column with this header.
+    pub(super) fn remove(&mut self, header: &str) {
+        let names = self.rows.first().map_or(&[][..], Vec::as_slice);
+        let found = names.iter().skip(self.labels).position(|h| h == header);
+        if let Some(column) = found.map(|n| n + self.labels) {
+            for row in &mut self.rows {
+                row.remove(column);
+            }
+        }
+    }
+
+    /// Cuts the widest labels until the whole fits, but none to less than `shortest`.
+    pub(super) fn narrow_labels(&mut self, width: usize, shortest: usize) {
+        while !self.fits(width) {
             let widest = (0..self.labels).max_by_key(|&c| self.column_width(c));
-            let Some(column) = widest.filter(|&c| self.column_width(c) > SHORTEST_LABEL) else {
+            let Some(column) = widest.filter(|&c| self.column_width(c) > shortest) else {
                 return;
             };
             let target = self.column_width(column) - 1;
@@ -44,7 +60,10 @@ impl Layout {
         }
     }
 
-    pub(super) fn render(&self, gap: usize) -> String {
+    /// With as much space between columns as this width has room for.
+    pub(super) fn render(&self, width: usize) -> String {
+        let gap = GAPS.into_iter().find(|&gap| self.width(gap) <= width);
+        let gap = gap.unwrap_or(1);
         let widths: Vec<usize> = (0..self.columns()).map(|c| self.column_width(c)).collect();
         let mut out = String::new();
         for (index, row) in self.rows.iter().enumerate() {

@@ -96,6 +96,6 @@ fn hostile_content_is_harmless_in_every_file_and_in_the_table() {
             assert!(!text.contains(is_harmful), "{name}");
         }
     }
-    let table = table(&manifest, &records);
+    let table = table(&manifest, &records, table::WIDTH);
     assert!(!table.contains(is_harmful), "{table:?}");
 }

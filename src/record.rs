@@ -12,6 +12,7 @@ mod made;
 pub mod manifest;
 #[cfg(test)]
 pub(crate) mod sample;
+mod set_aside;
 #[cfg(test)]
 mod tests;
 pub mod trial;
@@ -25,5 +26,7 @@ pub use trials::{TrialKey, Trials};
 pub const MANIFEST: &str = "manifest.json";
 /// Name of the trials in a results folder.
 pub const TRIALS: &str = "trials.jsonl";
+/// Name of the trials that were replaced, in a results folder.
+pub const SET_ASIDE: &str = "trials-set-aside.jsonl";
 /// Name of the lock file in a results folder. It stays; the lock on it does not.
 pub const LOCK: &str = ".lock";

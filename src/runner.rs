@@ -9,6 +9,7 @@ mod preflight;
 mod trials;
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -27,10 +28,12 @@ use crate::certs::RunCertificates;
 use crate::plan::{self, Plan};
 use crate::progress::{Event, Progress};
 use crate::record::manifest::Manifest;
-use crate::record::{Folder, RunFolder};
+use crate::record::trial::TrialRecord;
+use crate::record::{Folder, RunFolder, SET_ASIDE, TrialKey};
 use crate::runtime::{Engine, Owner};
 use crate::spec::Matrix;
 use crate::trial::TrialContext;
+use crate::units::counted;
 
 /// What to run and how.
 #[derive(Debug, Clone)]
@@ -41,6 +44,8 @@ pub struct RunOptions {
     pub wait: bool,
     /// Begin no trial that would not end within this.
     pub time_budget: Option<Duration>,
+    /// When a folder is resumed, run its invalid trials again too.
+    pub retry_invalid: bool,
     /// Overrides of the command line, for the manifest.
     pub overrides: Vec<String>,
 }
@@ -166,8 +171,16 @@ impl Prepared<'_> {
             manifest.started_at.clone_from(&old.started_at);
         }
         let mut folder = folder.lock()?;
+        let again = self.set_aside(&mut folder)?;
         folder.write_manifest(&manifest)?;
         self.announce(&folder, &manifest, progress);
+        if !again.is_empty() {
+            let text = format!(
+                "{} invalid before, to run again; the old records are in {SET_ASIDE}",
+                counted(again.len(), "trial")
+            );
+            progress.event(&Event::Notice { text });
+        }
 
         let certificates = RunCertificates::generate(
             self.needs.certificates.iter().copied(),
@@ -189,6 +202,7 @@ impl Prepared<'_> {
             context: &context,
             progress,
             cancel,
+            again: &again,
             deadline: self.options.time_budget.map(|budget| started + budget),
         };
         let stopped = walk.all(&mut folder).await;
@@ -203,6 +217,18 @@ impl Prepared<'_> {
                 not_valid,
             })
         })
+    }
+
+    /// Trials that run again, and why.
+    fn set_aside(&self, folder: &mut RunFolder) -> Result<BTreeMap<TrialKey, String>, RunError> {
+        if !self.options.retry_invalid {
+            return Ok(BTreeMap::new());
+        }
+        let why = |trial: &TrialRecord| {
+            let reasons = crate::verdict::invalid_because(trial);
+            (!reasons.is_empty()).then(|| format!("invalid before: {}", reasons.join("; ")))
+        };
+        Ok(folder.set_aside(why)?)
     }
 
     fn announce(&self, folder: &RunFolder, manifest: &Manifest, progress: &dyn Progress) {

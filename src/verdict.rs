@@ -11,7 +11,7 @@ pub mod validity;
 pub mod words;
 
 pub use controls::{Baseline, ControlStats};
-pub use judge::judge;
+pub use judge::{invalid_because, judge};
 
 use serde::{Deserialize, Serialize};
 

@@ -94,6 +94,7 @@ Examples:
   sweep run matrix/quick.toml
   sweep run matrix/article.toml --set repetitions=6 --out results/friday
   sweep run matrix/article.toml --resume results/friday
+  sweep run matrix/article.toml --resume results/friday --retry-invalid
   sweep run matrix/article.toml --out 'results/{date}' --time-budget 2h --json
 
 Ctrl-C once removes everything, keeps every finished trial and exits with 5.")]
@@ -106,6 +107,9 @@ pub(super) struct RunArgs {
     /// Go on with a run that was cut: finished trials are kept, the others run
     #[arg(long, value_name = "DIR")]
     pub(super) resume: Option<PathBuf>,
+    /// With --resume, run invalid trials again too; what they were goes to trials-set-aside.jsonl
+    #[arg(long, requires = "resume")]
+    pub(super) retry_invalid: bool,
     /// Wait for another sweep on this engine, in place of exiting with 7
     #[arg(long)]
     pub(super) wait: bool,

@@ -81,6 +81,7 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, Failure> {
         target,
         wait: args.wait,
         time_budget: args.time_budget,
+        retry_invalid: args.retry_invalid,
         overrides: args.matrix.overrides.clone(),
     };
     let progress = progress(&args);

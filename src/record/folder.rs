@@ -220,9 +220,9 @@ struct ManifestHead {
 /// A results folder that this process alone may write to.
 #[derive(Debug)]
 pub struct RunFolder {
-    folder: Folder,
-    log: TrialLog,
-    found: Trials,
+    pub(super) folder: Folder,
+    pub(super) log: TrialLog,
+    pub(super) found: Trials,
     _lock: File,
 }
 

@@ -71,8 +71,8 @@ pub struct TrialRecord {
     pub engine_warnings: Vec<String>,
     /// How often the trial was tried (1 = no retry).
     pub attempts: u32,
-    /// What the engine or the harness spoiled in the attempt before this one; `None` without a retry, and in records of
-    /// a `sweep` that did not keep it.
+    /// What the engine or the harness spoiled in the attempt before this one, or why the trial was invalid before
+    /// `--retry-invalid`; `None` without a retry, and in records of a `sweep` that did not keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retried_because: Option<String>,
 }

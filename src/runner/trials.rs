@@ -1,5 +1,6 @@
 //! The walk over the plan's trials.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
@@ -55,6 +56,8 @@ pub(super) struct Walk<'a> {
     pub(super) context: &'a TrialContext<'a>,
     pub(super) progress: &'a dyn Progress,
     pub(super) cancel: &'a CancellationToken,
+    /// Trials that run again, and why.
+    pub(super) again: &'a BTreeMap<TrialKey, String>,
     pub(super) deadline: Option<Instant>,
 }
 
@@ -99,7 +102,7 @@ impl Walk<'_> {
             cell: cell.id().to_owned(),
             repetition: trial.repetition,
         });
-        let mut retried_because = None;
+        let mut retried_because = self.again.get(&key(self.plan, trial)).cloned();
         for attempt in 1..=ATTEMPTS {
             let name = format!(
                 "sweep-{}-{}-{attempt}",

@@ -10,7 +10,7 @@ use crate::record::trial::{Control, FailureKind, TrialRecord, TrialStatus};
 /// the signs of later ones follow in the evidence as `also: …`.
 #[must_use]
 pub fn judge(trial: &TrialRecord, controls: &ControlStats) -> Judgement {
-    let reasons = invalid(trial);
+    let reasons = invalid_because(trial);
     if !reasons.is_empty() {
         return Judgement::new(Verdict::Invalid, reasons);
     }
@@ -40,8 +40,10 @@ pub fn judge(trial: &TrialRecord, controls: &ControlStats) -> Judgement {
     }
 }
 
-/// Why the numbers must not be used: what the record says, and what was decided when it was written.
-fn invalid(trial: &TrialRecord) -> Vec<String> {
+/// Why a trial's numbers must not be used: what the record says, and what was decided when it was written. Empty when they
+/// may be.
+#[must_use]
+pub fn invalid_because(trial: &TrialRecord) -> Vec<String> {
     let mut reasons = validity::findings(trial).reasons;
     let harness = matches!(
         trial.failure,

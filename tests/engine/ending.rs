@@ -242,6 +242,7 @@ fn engine_not_even_a_bug_leaves_containers_behind() {
         target: Target::Resume(bench.results()),
         wait: false,
         time_budget: None,
+        retry_invalid: false,
         overrides: Vec::new(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -90,6 +90,21 @@ fn engine_a_trial_that_the_engine_spoiled_twice_says_nothing_of_the_proxy() {
     assert_eq!(row.number("attempts"), 2.0);
     assert_eq!(row.known("exit_code"), None, "it did not exit by itself");
     assert_nothing_left(&run);
+
+    // Nobody meddles this time, and what it was is not lost.
+    let again = ["run", "matrix.toml", "--resume", "out", "--retry-invalid"];
+    let output = bench.sweep(&again);
+    assert!(output.status.success(), "{output:?}");
+    let rows = rows(&bench.results());
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0].text("status"), "valid", "{}", rows[0].told());
+    let why = rows[0].text("retried_because");
+    assert!(
+        why.starts_with("invalid before: ") && why.contains("agent"),
+        "{why}"
+    );
+    let aside = fs_err::read_to_string(bench.path("out/trials-set-aside.jsonl")).expect("aside");
+    assert_eq!(aside.lines().count(), 1);
 }
 
 /// Programs that do nothing but use CPUs, as containers beside the pod; ended with the value.

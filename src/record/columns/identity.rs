@@ -201,7 +201,8 @@ fn ended(b: &mut Builder) {
         "retried_because",
         "",
         Kind::Text,
-        "What the engine or the harness spoiled in the attempt before this one; nothing of that attempt is in the row.",
+        "What the engine or the harness spoiled in the attempt before this one, or why the trial was invalid before \
+         `--retry-invalid`; nothing of that attempt is in the row.",
         |t| t.retried_because.clone(),
     );
     b.add(

@@ -102,3 +102,56 @@ fn why_a_trial_was_tried_again_is_kept_and_older_records_have_none() {
         columns::Cell::Text("the agent was removed".to_owned())
     );
 }
+
+#[test]
+fn what_is_to_run_again_is_set_aside_and_not_lost() {
+    let dir = tempfile::tempdir().expect("dir");
+    let mut run = run_folder(dir.path());
+    for repetition in 1..=3 {
+        run.append(&trial(repetition)).expect("append");
+    }
+    drop(run);
+    let mut run = Folder::open(dir.path())
+        .expect("open")
+        .lock()
+        .expect("lock");
+    let second = |t: &trial::TrialRecord| (t.repetition == 2).then(|| "noise".to_owned());
+    let aside = run.set_aside(second).expect("set aside");
+    let key = TrialKey::of(&trial(2));
+    assert_eq!(aside, [(key.clone(), "noise".to_owned())].into());
+    assert!(!run.found().finished().contains(&key));
+    assert_eq!(run.set_aside(second).expect("nothing left"), [].into());
+    let moved = trials::read(&dir.path().join(SET_ASIDE)).expect("read");
+    assert_eq!(moved.finished(), [key.clone()].into());
+
+    // What is appended goes into the new file.
+    run.append(&trial(2)).expect("append");
+    drop(run);
+    let trials = Folder::open(dir.path()).expect("open").trials();
+    let order: Vec<u32> = trials
+        .expect("trials")
+        .records
+        .iter()
+        .map(|t| t.repetition)
+        .collect();
+    assert_eq!(order, [1, 3, 2]);
+}
+
+#[test]
+fn a_move_that_was_cut_is_made_again() {
+    let dir = tempfile::tempdir().expect("dir");
+    let mut run = run_folder(dir.path());
+    run.append(&trial(1)).expect("append");
+    drop(run);
+    // As if the process had died between the two files.
+    fs::copy(dir.path().join(TRIALS), dir.path().join(SET_ASIDE)).expect("copy");
+    let mut run = Folder::open(dir.path())
+        .expect("open")
+        .lock()
+        .expect("lock");
+    run.set_aside(|_| Some("noise".to_owned()))
+        .expect("set aside");
+    assert!(run.found().records.is_empty());
+    let text = fs::read_to_string(dir.path().join(SET_ASIDE)).expect("read");
+    assert_eq!(text.lines().count(), 2);
+}

@@ -27,6 +27,12 @@ use values::Values;
 /// User and group of every proxy. The number of `nonroot` in distroless images, and outside of what images assign.
 pub const PROXY_UID: u64 = 65532;
 
+/// The same as the engine takes it, `uid:gid`.
+#[must_use]
+pub fn proxy_user() -> String {
+    format!("{PROXY_UID}:{PROXY_UID}")
+}
+
 /// Folder of the uploaded configuration.
 pub const CONFIG_DIR: &str = "/etc/sweep";
 
@@ -132,7 +138,7 @@ pub fn launch(settings: &Settings, tls: TlsFiles<'_>, upstream: SocketAddr) -> P
         folders,
         entrypoint,
         cmd,
-        user: Some(format!("{PROXY_UID}:{PROXY_UID}")),
+        user: Some(proxy_user()),
         // Entrypoint scripts of older official Envoy images ask this before they look at who they are.
         env: match proxy.kind {
             ProxyKind::Envoy => vec!["ENVOY_UID=0".to_owned()],

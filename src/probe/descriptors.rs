@@ -1,8 +1,7 @@
 //! Open descriptors of the proxy's processes, and how many they may have.
 //!
 //! Since kernel 6.2 `stat` of `/proc/PID/fd` gives the number as the size, to anybody. Before, the directory has to be listed,
-//! which the kernel allows to the same user without extra capabilities on either side (`PTRACE_MODE_READ_FSCREDS`): so it works
-//! when proxy and agent run as one user, and is unknown otherwise.
+//! which the kernel allows to the directory's owner, the process's user: so proxy and agent run as one user.
 
 use std::path::Path;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::agent_link::AgentLink;
 use super::{TrialContext, UPSTREAM_CONTROL_PORT, UPSTREAM_PORT};
 use crate::agent::job::{AgentOutcome, Job};
-use crate::proxy::ProxyLaunch;
+use crate::proxy::{PROXY_UID, ProxyLaunch, proxy_user};
 use crate::record::trial::ContainerEnd;
 use crate::runtime::{Archive, ContainerSpec, Engine, EngineError, Role};
 use crate::spec::placement::Placed;
@@ -60,14 +60,13 @@ impl Pod {
             .map_err(of(Role::Upstream))?;
         self.upstream = Some(upstream.id.clone());
 
-        let mut agent_spec =
-            ContainerSpec::new(Role::Agent, name(Role::Agent), context.tools_image);
-        agent_spec.cmd = vec!["agent".to_owned(), JOB_PATH.to_owned()];
-        agent_spec.join_network_of = Some(upstream.id.clone());
-        agent_spec.nofile = Some(HARNESS_NOFILE.max(settings.proxy.nofile));
-        agent_spec.cpuset.clone_from(&placed.agent);
-        agent_spec.host_view = true;
-
+        let agent_spec = agent_spec(
+            name(Role::Agent),
+            context.tools_image,
+            settings,
+            &upstream.id,
+            &placed,
+        );
         let proxy_spec =
             launch.map(|l| proxy_spec(name(Role::Proxy), settings, l, &upstream.id, &placed));
         let proxy_create = async {
@@ -108,7 +107,7 @@ impl Pod {
         let agent = self.agent.as_deref().unwrap_or_default();
         let text = serde_json::to_vec(job).expect("a job is plain data");
         let mut archive = Archive::default();
-        archive.file(JOB_PATH, &text, 0o600, 0);
+        archive.file(JOB_PATH, &text, 0o600, PROXY_UID);
         let (started, uploaded) =
             tokio::join!(engine.start(upstream), engine.upload(agent, archive));
         started?;
@@ -230,6 +229,24 @@ fn upstream_spec(
     spec
 }
 
+/// The agent runs as the proxy's user: before kernel 6.2 nobody else may count a process's descriptors.
+fn agent_spec(
+    name: String,
+    image: &str,
+    settings: &Settings,
+    network_of: &str,
+    placed: &Placed,
+) -> ContainerSpec {
+    let mut spec = ContainerSpec::new(Role::Agent, name, image);
+    spec.cmd = vec!["agent".to_owned(), JOB_PATH.to_owned()];
+    spec.user = Some(proxy_user());
+    spec.join_network_of = Some(network_of.to_owned());
+    spec.nofile = Some(HARNESS_NOFILE.max(settings.proxy.nofile));
+    spec.cpuset.clone_from(&placed.agent);
+    spec.host_view = true;
+    spec
+}
+
 fn proxy_spec(
     name: String,
     settings: &Settings,
@@ -247,4 +264,30 @@ fn proxy_spec(
     spec.cpuset.clone_from(&placed.proxy);
     spec.nofile = Some(settings.proxy.nofile);
     spec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agent_and_proxy_run_as_one_user() {
+        let settings = crate::spec::defaults::settings();
+        let placed = Placed::default();
+        let agent = agent_spec("a".to_owned(), "tools", &settings, "netns", &placed);
+        assert_eq!(agent.user, Some(format!("{PROXY_UID}:{PROXY_UID}")));
+        assert!(agent.host_view);
+        let launch = ProxyLaunch {
+            files: Default::default(),
+            folders: Vec::new(),
+            entrypoint: None,
+            cmd: Vec::new(),
+            user: Some(proxy_user()),
+            env: Vec::new(),
+            sysctls: Default::default(),
+        };
+        let proxy = proxy_spec("p".to_owned(), &settings, &launch, "netns", &placed);
+        assert_eq!(proxy.user, agent.user);
+        assert!(!proxy.host_view);
+    }
 }

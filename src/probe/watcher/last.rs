@@ -7,7 +7,17 @@ use crate::probe::report::{Counters, MemoryGauges};
 /// cgroup was there.
 pub(super) fn keep(counters: &mut Counters, memory: &mut MemoryGauges, now: &Reading) {
     keep_counters(counters, &now.counters);
-    keep_memory(memory, &now.memory);
+    if is_deserted(&now.memory) && memory.anon_bytes.is_some_and(|bytes| bytes > 0) {
+        memory.peak_bytes = now.memory.peak_bytes.or(memory.peak_bytes);
+    } else {
+        keep_memory(memory, &now.memory);
+    }
+}
+
+/// Whether the memory is that of a group whose processes are gone. On v2 it can be read until the runtime removes it, and
+/// tells of some pages of the kernel's instead of the proxy.
+fn is_deserted(memory: &MemoryGauges) -> bool {
+    memory.anon_bytes == Some(0) && memory.swap_bytes.unwrap_or(0) == 0
 }
 
 fn saw_cgroup(counters: &Counters) -> bool {
@@ -104,5 +114,30 @@ mod tests {
             &reading(12, Some(80), Some(3), None),
         );
         assert_eq!((counters.t_us, counters.cpu_usage_usec), (12, Some(80)));
+    }
+    #[test]
+    fn memory_is_the_proxys_and_not_what_it_left_behind() {
+        let at = |current, anon| {
+            let mut reading = reading(1, Some(1), None, Some(current));
+            reading.memory.anon_bytes = Some(anon);
+            reading.memory.peak_bytes = Some(8 << 20);
+            reading.memory.swap_bytes = Some(0);
+            reading
+        };
+        let (mut counters, mut memory) = Default::default();
+        keep(&mut counters, &mut memory, &at(6 << 20, 5 << 20));
+        // Killed: read after the last process, before the group was removed.
+        let mut dead = at(86_016, 0);
+        dead.counters.oom_kill = Some(1);
+        keep(&mut counters, &mut memory, &dead);
+        assert_eq!(memory.current_bytes, Some(6 << 20));
+        assert_eq!(memory.anon_bytes, Some(5 << 20));
+        assert_eq!(memory.peak_bytes, Some(8 << 20));
+        assert_eq!(counters.oom_kill, Some(1));
+        // One that swapped all it has is there.
+        let mut swapped = at(4096, 0);
+        swapped.memory.swap_bytes = Some(9 << 20);
+        keep(&mut counters, &mut memory, &swapped);
+        assert_eq!(memory.current_bytes, Some(4096));
     }
 }

@@ -176,6 +176,13 @@ pub fn sent_rate(load: &LoadReport) -> Option<f64> {
     per_second(load, left)
 }
 
+/// Open loop: requests that the schedule put into the window, per second. Random arrivals scatter about the rate asked for.
+#[must_use]
+pub fn scheduled_rate(load: &LoadReport) -> Option<f64> {
+    load.offered_rate_rps?;
+    per_second(load, load.scheduled)
+}
+
 /// Events per second over the window.
 #[must_use]
 pub fn per_second(load: &LoadReport, events: u64) -> Option<f64> {

@@ -1,6 +1,7 @@
 //! What the controls of a run measured, for comparison.
 
 use crate::record::columns::{self, Cell, Row};
+use crate::record::derived;
 use crate::record::trial::{Control, Factor, TrialRecord, TrialStatus};
 use crate::stats::Sample;
 
@@ -24,6 +25,8 @@ pub struct Baseline {
     pub handshake_p99_us: Option<f64>,
     /// Answered requests per second.
     pub achieved_rps: Option<f64>,
+    /// Open loop: the same ÷ requests scheduled per second.
+    pub achieved_share: Option<f64>,
     /// Errors ÷ requests scheduled.
     pub error_share: Option<f64>,
 }
@@ -62,18 +65,26 @@ impl ControlStats {
 
 impl Baseline {
     fn of(trials: &[&TrialRecord]) -> Option<Self> {
-        let median = |column: &str| {
-            let values = trials.iter().filter_map(|t| value(t, column).number());
+        let median_of = |of: &dyn Fn(&TrialRecord) -> Option<f64>| {
+            let values = trials.iter().filter_map(|t| of(t));
             Some(Sample::new(values)?.median())
         };
+        let median = |column: &str| median_of(&|t| value(t, column).number());
         (!trials.is_empty()).then(|| Self {
             n: trials.len(),
             response_p99_us: median("response_time_p99_us"),
             handshake_p99_us: median("handshake_total_p99_us"),
             achieved_rps: median("achieved_rate_rps"),
+            achieved_share: median_of(&achieved_share),
             error_share: median("error_share"),
         })
     }
+}
+
+fn achieved_share(trial: &TrialRecord) -> Option<f64> {
+    let load = derived::load(trial)?;
+    let scheduled = derived::scheduled_rate(load).filter(|&rate| rate > 0.0)?;
+    Some(load.achieved_rate_rps / scheduled)
 }
 
 /// A column's value for a trial.

@@ -10,7 +10,8 @@ use crate::record::trial::TrialRecord;
 pub const EFFECT_RATIO: f64 = 1.5;
 /// … if it is also this much longer, microseconds. Below it, differences are the host's scheduling.
 pub const EFFECT_US: f64 = 500.0;
-/// Share of the unlimited control's (else of the offered) rate below which the throughput counts as worse.
+/// Share of the rate that the unlimited control makes of the same schedule (else of the rate scheduled) below which the
+/// throughput counts as worse.
 pub const EFFECT_RATE_SHARE: f64 = 0.95;
 /// Errors, as a share of the requests scheduled and above the control's, that count as worse.
 pub const EFFECT_ERROR_SHARE: f64 = 0.01;
@@ -104,7 +105,12 @@ fn relative(
             ),
         );
     }
-    throughput(trial, unlimited.achieved_rps, "unlimited", effect);
+    // Arrivals are random: of the requests that this trial's schedule had, not of the control's.
+    let base = match scheduled_rate(trial) {
+        Some(scheduled) => unlimited.achieved_share.map(|s| scheduled * s.min(1.0)),
+        None => unlimited.achieved_rps,
+    };
+    throughput(trial, base, "unlimited", effect);
     errors(
         trial,
         unlimited.error_share.unwrap_or(0.0),
@@ -130,8 +136,12 @@ fn absolute(trial: &TrialRecord, effect: &mut Effect) {
             );
         }
     }
-    throughput(trial, trial.rate.map(|r| r.0), "offered", effect);
+    throughput(trial, scheduled_rate(trial), "scheduled", effect);
     errors(trial, 0.0, "", effect);
+}
+
+fn scheduled_rate(trial: &TrialRecord) -> Option<f64> {
+    derived::scheduled_rate(derived::load(trial)?)
 }
 
 fn throughput(trial: &TrialRecord, base: Option<f64>, whose: &str, effect: &mut Effect) {

@@ -15,6 +15,7 @@ fn controls() -> ControlStats {
             response_p99_us: Some(p99),
             handshake_p99_us: Some(handshake),
             achieved_rps: Some(100.0),
+            achieved_share: Some(1.0),
             error_share: Some(0.0),
         })
     };
@@ -144,6 +145,26 @@ fn lost_throughput_and_failed_requests_are_effects_too() {
             .evidence
             .contains(&"5.0 % of requests failed or were still open at the end against the unlimited control's 0 %".to_owned())
     );
+}
+
+/// At low rates random arrivals differ by more than the bound from trial to trial; nothing is lost by that.
+#[test]
+fn fewer_requests_because_fewer_were_scheduled_are_no_lost_throughput() {
+    for controls in [controls(), ControlStats::default()] {
+        let mut trial = starved();
+        load(&mut trial).response_time = sample::latencies(960, 2_610, 3_000);
+        load(&mut trial).handshake.total = LatencyHistogram::default();
+        load(&mut trial).scheduled = 900;
+        load(&mut trial).achieved_rate_rps = 89.5;
+        let judgement = judge(&trial, &controls);
+        assert_eq!(judgement.verdict, Verdict::Ok, "{judgement:?}");
+        assert!(!judgement.uncertain, "{judgement:?}");
+        load(&mut trial).achieved_rate_rps = 85.0;
+        let judgement = judge(&trial, &controls);
+        assert_eq!(judgement.verdict, Verdict::Cpu, "{judgement:?}");
+        let told = |e: &String| e.starts_with("85.0 requests/s against 90.0 ");
+        assert!(judgement.evidence.iter().any(told), "{judgement:?}");
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ quick:
 test:
 	@scripts/test
 
-## make test-cgroup2  a real sweep on a cgroup-v2 guest under QEMU (root; some minutes)
+## make test-cgroup2  every verdict on a cgroup-v2 guest under QEMU (root; some 15 minutes)
 test-cgroup2:
 	@tests/cgroup2/run
 

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use sweep::record::trial::TrialRecord;
 use tempfile::TempDir;
 
-use crate::support::{Bench, ENVOY, assert_code, exit_code_for, wait_until};
+use crate::support::{ENVOY, wait_until};
 
 /// An engine with overlay2, whose containers share page cache: what a user's machine has. It is in a network namespace
 /// of its own, or it would delete docker0.
@@ -38,18 +37,6 @@ impl Daemon {
     /// Where its images' files lie, a folder for each layer.
     pub(crate) fn layers(&self) -> PathBuf {
         self.folder.path().join("data/overlay2")
-    }
-
-    /// `sweep run` on this engine, to its end.
-    pub(crate) fn run(&self, bench: &Bench) -> Vec<TrialRecord> {
-        let output = bench
-            .command(&["run", "matrix.toml", "--out", "out"])
-            .env("DOCKER_HOST", self.host())
-            .output()
-            .expect("start sweep");
-        let trials = bench.trials();
-        assert_code(&output, exit_code_for(&trials));
-        trials
     }
 
     fn docker(&self, args: &[&str]) -> Command {

@@ -15,6 +15,7 @@ mod running;
 mod strangers;
 mod support;
 mod sweep;
+mod usable;
 mod verdicts;
 mod verdicts_invalid;
 mod verdicts_memory;

@@ -69,7 +69,7 @@ fn trials_of(kind: &str, cpu: &str, program: &str, proxy: &str, files: &str) -> 
         text(&image.0),
     )
     .expect("write");
-    let trials = bench.run();
+    let trials = bench.run_usable();
     trials.iter().for_each(assert_measured);
     assert_nothing_left(&trials[0].run);
     rows(&bench.results())
@@ -90,10 +90,10 @@ fn check_common(rows: &[Row], cpu: &str) {
         assert_eq!(row.text("status"), "valid", "{}", row.told());
         for phase in ["tcp", "server_hello", "finished", "first_byte", "total"] {
             let column = format!("handshake_{phase}_p50_us");
-            assert!(row.number(&column) > 0.0, "{column}");
+            assert!(p50(row, &column) > 0.0, "{column}");
         }
         assert!(
-            row.number("response_time_p50_us") > 200.0,
+            p50(row, "response_time_p50_us") > 200.0,
             "the upstream's delay"
         );
         assert!(row.number("cpu_usec_per_request") > 1.0);
@@ -103,8 +103,20 @@ fn check_common(rows: &[Row], cpu: &str) {
         let fds = row.number("open_fds_max");
         assert!(fds > 32.0, "{fds} descriptors for 32 connections");
     }
-    let p50 = |row: &Row| row.number("response_time_p50_us");
-    assert!(p50(starved) > 2.0 * p50(free), "{}", starved.told());
+    let response = |row: &Row| p50(row, "response_time_p50_us");
+    assert!(response(free) < 1e6, "{}", free.told());
+    assert!(
+        response(starved) > 2.0 * response(free),
+        "{}",
+        starved.told()
+    );
+}
+
+/// A median; without end where it is unknown because half of them were still open when the trial ended, as a slow machine
+/// makes of a starved proxy.
+#[track_caller]
+fn p50(row: &Row, column: &str) -> f64 {
+    row.known(column).unwrap_or(f64::INFINITY)
 }
 
 /// Statistics of another kind, or of none, are unknown and not 0.

@@ -110,6 +110,14 @@ pub(crate) fn exit_code_for(trials: &[TrialRecord]) -> i32 {
     }
 }
 
+/// What others on the machine, or on its hypervisor, took.
+pub(crate) const NOISE: [&str; 2] = ["noise: other programs", "noise: the hypervisor"];
+
+pub(crate) const UPSTREAM: &str = "upstream: median delay";
+
+/// Reasons for which a machine is to blame where others build, or whose hypervisor is short of CPUs.
+pub(crate) const BUSY: [&str; 4] = [NOISE[0], NOISE[1], UPSTREAM, "generator: "];
+
 /// The trial was measured, and nothing but a busy machine speaks against its numbers: tests also run where others build.
 /// A limit that is not in force, a wrong handshake or a failed proxy is never excused.
 pub(crate) fn assert_measured(trial: &TrialRecord) {
@@ -121,14 +129,8 @@ pub(crate) fn assert_measured(trial: &TrialRecord) {
         trial.reasons
     );
     for reason in &trial.reasons {
-        let busy = [
-            "noise: other programs",
-            "noise: the hypervisor",
-            "generator: ",
-            "upstream: median delay",
-        ];
         assert!(
-            busy.iter().any(|b| reason.starts_with(b)),
+            BUSY.iter().any(|b| reason.starts_with(b)),
             "{}: {reason}",
             trial.cell
         );

@@ -25,7 +25,7 @@ fn engine_a_starved_proxy_a_slow_application_and_a_sound_cell_are_told_apart() {
         LIGHT,
         "",
     ));
-    bench.run();
+    bench.run_usable();
     let (results, rows) = (bench.results(), rows(&bench.results()));
 
     for (delay, throttled_p99_us) in [("200us", 10_000.0), ("50ms", 75_000.0)] {
@@ -72,7 +72,7 @@ fn engine_the_proxys_own_breaker_is_policy() {
         "rate = 1200\nconnections = 64\nhandshake_rate = 20",
         "[upstream]\ndelay = \"5ms\"",
     ));
-    bench.run();
+    bench.run_usable();
     let rows = rows(&bench.results());
     // Four connections carry some 750 of 1,200 requests a second; four more may wait.
     let refused = judged(&rows, "proxy.max_connections=4", "policy");
@@ -103,7 +103,7 @@ fn engine_a_proxy_out_of_descriptors_is_fd_limit() {
         "rate = 400\nconnections = 200\nhandshake_rate = 20",
         "",
     ));
-    bench.run();
+    bench.run_usable();
     let rows = rows(&bench.results());
     let out = judged(&rows, "proxy.nofile=128", "fd_limit");
     assert_eq!(out.number("nofile_limit"), 128.0);
@@ -124,7 +124,7 @@ fn engine_a_full_accept_queue_is_accept_overflow() {
         // Of the few requests that get through, a delay of 200 us could not be judged.
         "[limits]\ncpu = \"20m\"\n[upstream]\ndelay = \"5ms\"",
     ));
-    bench.run();
+    bench.run_usable();
     let rows = rows(&bench.results());
     let full = judged(&rows, "proxy.backlog=64", "accept_overflow");
     assert_eq!(full.number("accept_queue_limit"), 64.0);
@@ -146,7 +146,7 @@ fn engine_a_proxy_that_refuses_its_configuration_is_start_failed() {
     let bench = Bench::new(&text);
     let config = bench.results().with_file_name("broken.yaml");
     fs_err::write(config, "static_resources: { listeners: 7 }\n").expect("write");
-    bench.run();
+    bench.run_usable();
     let failed = &rows(&bench.results())[0];
     assert_eq!(failed.text("verdict"), "start_failed", "{}", failed.told());
     assert_eq!(failed.text("status"), "failed");

@@ -94,10 +94,12 @@ fn engine_a_trial_that_the_engine_spoiled_twice_says_nothing_of_the_proxy() {
     // Nobody meddles this time, and what it was is not lost.
     let again = ["run", "matrix.toml", "--resume", "out", "--retry-invalid"];
     let output = bench.sweep(&again);
-    assert!(output.status.success(), "{output:?}");
+    // The machine may be busy, but nobody spoiled it.
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{output:?}");
     let rows = rows(&bench.results());
     assert_eq!(rows.len(), 1);
-    assert_eq!(rows[0].text("status"), "valid", "{}", rows[0].told());
+    assert_eq!(rows[0].text("failure"), "", "{}", rows[0].told());
+    assert!(rows[0].number("requests") > 0.0, "{}", rows[0].told());
     let why = rows[0].text("retried_because");
     assert!(
         why.starts_with("invalid before: ") && why.contains("agent"),

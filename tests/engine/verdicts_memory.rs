@@ -21,8 +21,9 @@ fn engine_overlay2_a_proxy_that_pays_for_its_page_cache_is_memory() {
         "",
         "rate = 400\nconnections = 16\nhandshake_rate = 20",
         "[limits]\nmemory = \"56Mi\"",
-    ));
-    engine.run(&bench);
+    ))
+    .on(engine.host());
+    bench.run_usable();
     let rows = rows(&bench.results());
     let starved = judged(&rows, "proxy.page_cache=cold", "memory");
     assert_eq!(starved.text("page_cache"), "cold");
@@ -101,8 +102,9 @@ fn engine_overlay2_a_working_set_over_the_limit_is_oom_and_with_swap_swap() {
         "",
         WORKING_SET,
         "[limits]\nmemory = \"28Mi\"",
-    ));
-    engine.run(&bench);
+    ))
+    .on(engine.host());
+    bench.run_usable();
     let rows = rows(&bench.results());
     let killed = judged(&rows, "swap=0", "oom");
     assert_eq!(killed.text("failure"), "oom_killed");
@@ -149,9 +151,9 @@ fn engine_overlay2_the_first_repetition_is_like_the_third() {
         "rate = 400\nconnections = 16\nhandshake_rate = 20",
         "",
     );
-    let bench = Bench::new(&text.replace("repetitions = 1", "repetitions = 3"));
+    let bench = Bench::new(&text.replace("repetitions = 1", "repetitions = 3")).on(engine.host());
     evict(&engine);
-    let trials = engine.run(&bench);
+    let trials = bench.run_usable();
     assert_eq!(trials.len(), 3);
     trials.iter().for_each(assert_measured);
     let rows = rows(&bench.results());

@@ -1,12 +1,10 @@
 //! Trials that are to run again: out of `trials.jsonl`, but not lost.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write as _};
-
-use fs_err::OpenOptions;
+use std::io;
 
 use super::atomic::{Sync, sync_folder, write_atomically};
-use super::trials::TrialLog;
+use super::trials::{TrialLog, read_bytes};
 use super::{RecordError, RunFolder, SET_ASIDE, TRIALS, TrialKey, trial::TrialRecord};
 
 impl RunFolder {
@@ -21,7 +19,8 @@ impl RunFolder {
         why: impl Fn(&TrialRecord) -> Option<String>,
     ) -> Result<BTreeMap<TrialKey, String>, RecordError> {
         let mut reasons = BTreeMap::new();
-        let (mut aside, mut kept) = (Vec::new(), Vec::new());
+        let path = self.folder.path().join(SET_ASIDE);
+        let (mut aside, mut kept) = (read_bytes(&path)?, Vec::new());
         for record in &self.found.records {
             let lines = match why(record) {
                 Some(reason) => {
@@ -36,17 +35,16 @@ impl RunFolder {
         if reasons.is_empty() {
             return Ok(reasons);
         }
+        // Each of the two whole, whenever the process dies, and this one first.
         let folder = self.folder.path();
-        let mut file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(folder.join(SET_ASIDE))?;
-        file.write_all(&aside)?;
-        file.sync_all()?;
+        write_atomically(folder, &path, &aside, Sync::Now)?;
+        sync_folder(folder)?;
         write_atomically(folder, &folder.join(TRIALS), &kept, Sync::Now)?;
         sync_folder(folder)?;
-        // The open one is the old file, which has no name any more.
+        // The open one is the old file, which has no name any more. What was told of it still holds.
+        let notices = std::mem::take(&mut self.found.notices);
         (self.log, self.found) = TrialLog::open(&folder.join(TRIALS))?;
+        self.found.notices.splice(0..0, notices);
         Ok(reasons)
     }
 }

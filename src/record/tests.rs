@@ -17,6 +17,10 @@ fn run_folder(path: &Path) -> RunFolder {
     run
 }
 
+fn reopened(path: &Path) -> RunFolder {
+    Folder::open(path).expect("open").lock().expect("lock")
+}
+
 fn trial(repetition: u32) -> trial::TrialRecord {
     sample::valid(Shape::limited(250, 64), repetition)
 }
@@ -139,10 +143,7 @@ fn every_cut_of_the_file_leaves_the_whole_trials() {
         .chain([first - 1, first, first + 1, whole.len() - 1])
     {
         fs::write(&path, &whole[..cut]).expect("write");
-        let run = Folder::open(dir.path())
-            .expect("open")
-            .lock()
-            .expect("lock");
+        let run = reopened(dir.path());
         // A line that lacks only its end is whole.
         let want = usize::from(cut >= first - 1) + usize::from(cut >= whole.len() - 1);
         assert_eq!(run.found().records.len(), want, "cut at {cut}");
@@ -198,10 +199,7 @@ fn leftovers_of_a_killed_writer_go_and_results_are_readable_by_others() {
     for folder in [dir.path(), &below] {
         fs::write(folder.join(".sweep-tmp-abc"), "half").expect("write");
     }
-    let run = Folder::open(dir.path())
-        .expect("open")
-        .lock()
-        .expect("lock");
+    let run = reopened(dir.path());
     for folder in [dir.path(), &below] {
         assert!(!folder.join(".sweep-tmp-abc").exists());
     }
@@ -223,7 +221,7 @@ fn leftovers_of_a_killed_writer_go_and_results_are_readable_by_others() {
 fn a_write_that_fails_half_way_is_taken_back() {
     const CHILD: &str = "SWEEP_TEST_SMALL_DISK";
     if let Some(path) = std::env::var_os(CHILD) {
-        let mut run = Folder::open(path).expect("open").lock().expect("lock");
+        let mut run = reopened(Path::new(&path));
         let failed = (1..1000).find_map(|repetition| run.append(&trial(repetition)).err());
         let error = failed.expect("the limit is reached").to_string();
         assert!(

@@ -63,7 +63,7 @@ pub(super) fn read(path: &Path) -> Result<Trials, RecordError> {
     Ok(parse(path, &read_bytes(path)?)?.trials)
 }
 
-fn read_bytes(path: &Path) -> Result<Vec<u8>, RecordError> {
+pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, RecordError> {
     match fs::read(path) {
         Ok(bytes) => Ok(bytes),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),

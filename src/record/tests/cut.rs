@@ -111,16 +111,15 @@ fn what_is_to_run_again_is_set_aside_and_not_lost() {
         run.append(&trial(repetition)).expect("append");
     }
     drop(run);
-    let mut run = Folder::open(dir.path())
-        .expect("open")
-        .lock()
-        .expect("lock");
+    append_raw(dir.path(), b"{");
+    let mut run = reopened(dir.path());
     let second = |t: &trial::TrialRecord| (t.repetition == 2).then(|| "noise".to_owned());
     let aside = run.set_aside(second).expect("set aside");
     let key = TrialKey::of(&trial(2));
     assert_eq!(aside, [(key.clone(), "noise".to_owned())].into());
     assert!(!run.found().finished().contains(&key));
     assert_eq!(run.set_aside(second).expect("nothing left"), [].into());
+    assert_eq!(run.found().notices.len(), 1, "the torn line is still told");
     let moved = trials::read(&dir.path().join(SET_ASIDE)).expect("read");
     assert_eq!(moved.finished(), [key.clone()].into());
 
@@ -145,10 +144,7 @@ fn a_move_that_was_cut_is_made_again() {
     drop(run);
     // As if the process had died between the two files.
     fs::copy(dir.path().join(TRIALS), dir.path().join(SET_ASIDE)).expect("copy");
-    let mut run = Folder::open(dir.path())
-        .expect("open")
-        .lock()
-        .expect("lock");
+    let mut run = reopened(dir.path());
     run.set_aside(|_| Some("noise".to_owned()))
         .expect("set aside");
     assert!(run.found().records.is_empty());

@@ -106,11 +106,23 @@ fn relative(
         );
     }
     // Arrivals are random: of the requests that this trial's schedule had, not of the control's.
-    let base = match scheduled_rate(trial) {
-        Some(scheduled) => unlimited.achieved_share.map(|s| scheduled * s.min(1.0)),
-        None => unlimited.achieved_rps,
-    };
-    throughput(trial, base, "unlimited", effect);
+    match scheduled_rate(trial).zip(unlimited.achieved_share) {
+        Some((scheduled, share)) => {
+            let answered = format!(
+                "{} scheduled, of which unlimited answers {}",
+                significant(scheduled),
+                percent(share)
+            );
+            throughput(trial, scheduled * share.min(1.0), &answered, effect);
+        }
+        None if trial.rate.is_some() => {}
+        None => {
+            if let Some(rps) = unlimited.achieved_rps {
+                let answered = format!("{} unlimited", significant(rps));
+                throughput(trial, rps, &answered, effect);
+            }
+        }
+    }
     errors(
         trial,
         unlimited.error_share.unwrap_or(0.0),
@@ -120,10 +132,11 @@ fn relative(
 }
 
 fn absolute(trial: &TrialRecord, effect: &mut Effect) {
-    if let Some((us, bound)) = latency(trial, "response_time_p99_us") {
-        let upstream = value(trial, "upstream_delay_p50_us")
-            .number()
-            .unwrap_or(0.0);
+    // By its own clock, else as asked; of an application whose delay nobody knows nothing can be said.
+    let upstream = value(trial, "upstream_delay_p50_us")
+        .number()
+        .or(trial.upstream_delay_us.map(|us| us as f64));
+    if let Some(((us, bound), upstream)) = latency(trial, "response_time_p99_us").zip(upstream) {
         let limit = ABSOLUTE_P99_US + upstream;
         if us >= limit {
             effect.add(
@@ -136,7 +149,10 @@ fn absolute(trial: &TrialRecord, effect: &mut Effect) {
             );
         }
     }
-    throughput(trial, scheduled_rate(trial), "scheduled", effect);
+    if let Some(scheduled) = scheduled_rate(trial) {
+        let words = format!("{} scheduled", significant(scheduled));
+        throughput(trial, scheduled, &words, effect);
+    }
     errors(trial, 0.0, "", effect);
 }
 
@@ -144,17 +160,14 @@ fn scheduled_rate(trial: &TrialRecord) -> Option<f64> {
     derived::scheduled_rate(derived::load(trial)?)
 }
 
-fn throughput(trial: &TrialRecord, base: Option<f64>, whose: &str, effect: &mut Effect) {
-    let achieved = value(trial, "achieved_rate_rps").number();
-    if let (Some(achieved), Some(base)) = (achieved, base.filter(|&b| b > 0.0))
+/// `base` is what would be as good, `words` what it is made of.
+fn throughput(trial: &TrialRecord, base: f64, words: &str, effect: &mut Effect) {
+    if let Some(achieved) = value(trial, "achieved_rate_rps").number()
+        && base > 0.0
         && achieved < EFFECT_RATE_SHARE * base
     {
-        let words = format!(
-            "{} requests/s against {} {whose}",
-            significant(achieved),
-            significant(base)
-        );
-        effect.add(true, words);
+        let achieved = significant(achieved);
+        effect.add(true, format!("{achieved} requests/s against {words}"));
     }
 }
 

@@ -135,9 +135,9 @@ fn lost_throughput_and_failed_requests_are_effects_too() {
     let judgement = judge(&trial, &controls());
     assert_eq!(judgement.verdict, Verdict::Cpu);
     assert!(
-        judgement
-            .evidence
-            .contains(&"60.0 requests/s against 100 unlimited".to_owned()),
+        judgement.evidence.contains(
+            &"60.0 requests/s against 100 scheduled, of which unlimited answers 100 %".to_owned()
+        ),
         "{judgement:?}"
     );
     assert!(
@@ -165,6 +165,25 @@ fn fewer_requests_because_fewer_were_scheduled_are_no_lost_throughput() {
         let told = |e: &String| e.starts_with("85.0 requests/s against 90.0 ");
         assert!(judgement.evidence.iter().any(told), "{judgement:?}");
     }
+}
+
+#[test]
+fn an_upstream_whose_delay_is_unknown_is_not_one_without_delay() {
+    let none = ControlStats::default();
+    let mut trial = starved();
+    load(&mut trial).response_time = sample::latencies(960, 52_000, 55_000);
+    trial.agent.as_mut().expect("agent").upstream = None;
+    trial.upstream_delay_us = Some(50_000);
+    let asked = judge(&trial, &none);
+    assert_eq!((asked.verdict, asked.uncertain), (Verdict::Ok, false));
+    trial.upstream_delay_us = Some(200);
+    assert_eq!(judge(&trial, &none).verdict, Verdict::Cpu);
+    trial.upstream_delay_us = None;
+    assert_eq!(
+        judge(&trial, &none).verdict,
+        Verdict::Ok,
+        "nothing is known"
+    );
 }
 
 #[test]

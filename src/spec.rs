@@ -1,9 +1,9 @@
 //! `matrix.toml` → a validated [`Matrix`], with every fault positioned.
 //!
-//! Everything here is text in, values or errors out; only [`load`] reads files, in [`mod@file`]. The stages: [`raw`] makes a tree that
-//! knows where each value was written, [`overrides`] merges the `--set`s; [`sections`] and [`factors`] read the tree by
-//! the table of [`keys`]; [`rules`] looks for combinations that cannot be. Each stage adds to one list of faults, so
-//! that a person corrects them all at once.
+//! Everything here is text in, values or errors out; only [`load`] reads files, in [`mod@file`]. The stages: [`raw`]
+//! makes a tree that knows where each value was written, [`overrides`] merges the `--set`s; [`sections`] and [`factors`]
+//! read the tree by the table of [`keys`]; [`rules`] looks for combinations that cannot be. Each stage adds to one list
+//! of faults, so that a person corrects them all at once.
 
 mod cascade;
 pub mod defaults;

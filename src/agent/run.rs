@@ -15,7 +15,8 @@ use crate::probe::{FsRoot, Watcher};
 
 /// How long the proxy's cgroup may take to appear: the engine has its own deadline for the start.
 const CGROUP_DEADLINE: Duration = Duration::from_secs(120);
-/// How often it is asked whether the proxy still lives.
+/// How often it is asked whether the proxy still lives. Its processes are nobody's children here and come and go, so that
+/// there is no event to wait for that means the last of them.
 const LIFE_CHECK: Duration = Duration::from_millis(50);
 
 /// Runs the job in a file and writes events to `out`, the last of which is `Done` or `Failed`.

@@ -17,7 +17,8 @@ pub(super) fn keep(counters: &mut Counters, memory: &mut MemoryGauges, now: &Rea
 /// Whether the memory is that of a group whose processes are gone. On v2 it can be read until the runtime removes it, and
 /// tells of some pages of the kernel's instead of the proxy.
 fn is_deserted(memory: &MemoryGauges) -> bool {
-    memory.anon_bytes == Some(0) && memory.swap_bytes.unwrap_or(0) == 0
+    // A process that runs has pages of its own, in memory or else in swap. Where no swap is accounted for, in memory.
+    memory.anon_bytes == Some(0) && memory.swap_bytes.is_none_or(|bytes| bytes == 0)
 }
 
 fn saw_cgroup(counters: &Counters) -> bool {
@@ -115,6 +116,7 @@ mod tests {
         );
         assert_eq!((counters.t_us, counters.cpu_usage_usec), (12, Some(80)));
     }
+
     #[test]
     fn memory_is_the_proxys_and_not_what_it_left_behind() {
         let at = |current, anon| {
